@@ -1,0 +1,215 @@
+"""Settings: each is a row of one table, from which the parser, `stoker config` and docs/configuration.md are made.
+
+Where a value comes from, the first that has it: a flag, the environment (STOKER_<NAME>), `stoker.yaml` in the current
+folder, `$STOKER_HOME/config.yaml`, the default. An unknown key is an error that names the nearest one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stoker.core.errors import BadSpec, Violation
+
+Parser = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting."""
+
+    name: str
+    parse: Parser
+    default: Any
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a setting is, and where that was said."""
+
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of one process, read once."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+    @property
+    def home(self) -> Path:
+        """Everything that a server keeps lies here."""
+        return Path(self["home"])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError("a text is needed")
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() in ("1", "true", "yes", "on"):
+        return True
+    if str(value).lower() in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError("true or false is needed")
+
+
+def _port(value: Any) -> int:
+    port = int(value)
+    if not 0 <= port <= 65535:
+        raise ValueError("a port is a number from 0 to 65535")
+    return port
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(str(value).removesuffix("s"))
+    if not 0 <= seconds <= 86400:
+        raise ValueError("seconds, from 0 to 86400, are needed")
+    return seconds
+
+
+def _table(value: Any) -> dict[str, str]:
+    if isinstance(value, str):
+        pairs = [pair.partition("=") for pair in value.split(",") if pair]
+        if not all(separator for _, separator, _ in pairs):
+            raise ValueError("name=value,name=value is needed")
+        return {key.strip(): text.strip() for key, _, text in pairs}
+    if isinstance(value, dict) and all(isinstance(v, str | int | float) for v in value.values()):
+        return {str(key): str(text) for key, text in value.items()}
+    raise ValueError("a table of names and texts is needed")
+
+
+def _one_of(*choices: str) -> Parser:
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"one of {', '.join(choices)} is needed")
+        return str(value)
+
+    return parse
+
+
+def default_home(environment: Mapping[str, str]) -> str:
+    """The user's data folder, by the habits of the system."""
+    if sys.platform == "darwin":
+        return str(Path("~/Library/Application Support/stoker").expanduser())
+    return str(Path(environment.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "stoker")
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("home", _text, "", "Everything that a server keeps lies here. Default: the user's data folder."),
+    Setting("url", _text, "", "The server to talk to. Default: the one of this home, started when it is needed."),
+    Setting("token", _text, "", "The token to show to the server. Default: the one in this home."),
+    Setting("project", _text, "local", "The project of jobs, where a command does not name one."),
+    Setting("region", _text, "us-central1", "The region of jobs, where neither a flag nor a file names one."),
+    Setting("host", _text, "127.0.0.1", "The address that the server listens on."),
+    Setting("port", _port, 7077, "The port that the server listens on; 0 takes any that is free."),
+    Setting("auth", _flag, True, "Whether the server asks for a token. Without it, only on loopback."),
+    Setting("hold", _flag, False, "Accept jobs, but start none (an admin's pause)."),
+    Setting("fake", _text, "", "Virtual nodes to declare, such as 10x4xT4,3xn1-highmem-8."),
+    Setting("policy", _text, "fifo", "The order of the queue."),
+    Setting("placer", _text, "best-fit", "How a gang is placed on nodes."),
+    Setting("grace_seconds", _seconds, 30.0, "Between SIGTERM and SIGKILL, when a replica is stopped."),
+    Setting("buckets", _table, {}, "Buckets that are folders of this machine: name → folder."),
+    Setting(
+        "unmapped_buckets",
+        _one_of("auto", "here", "cloud"),
+        "auto",
+        "Where other buckets are: `here` below home, or in the `cloud`; `auto`: here unless there are cloud credentials.",
+    ),
+    Setting("runtimes", _table, {}, "Python interpreters for runtimeVersion: version → path. Default: Stoker's own."),
+    Setting("strict_runtimes", _flag, False, "Refuse a runtimeVersion that `runtimes` does not have."),
+)
+
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def read_config(
+    environment: Mapping[str, str], folder: Path | None = None, flags: Mapping[str, Any] | None = None
+) -> Config:
+    """The settings of this process. Raises BadSpec with everything that is wrong with them."""
+    home = str((flags or {}).get("home") or environment.get("STOKER_HOME") or default_home(environment))
+    home = os.path.abspath(os.path.expanduser(home))
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        ("flag", {key: value for key, value in (flags or {}).items() if value is not None}),
+        (
+            "environment",
+            {n: environment[f"STOKER_{n.upper()}"] for n in BY_NAME if f"STOKER_{n.upper()}" in environment},
+        ),
+    ]
+    for path in ((folder / "stoker.yaml",) if folder else ()) + (Path(home) / "config.yaml",):
+        if path.exists():
+            layers.append((str(path), _read_file(path)))
+    violations = [v for source, layer in layers for v in _unknown(source, layer)]
+    values: dict[str, Value] = {}
+    for setting in SETTINGS:
+        values[setting.name] = Value(setting.default, "default")
+        for source, layer in layers:
+            if setting.name in layer:
+                try:
+                    values[setting.name] = Value(setting.parse(layer[setting.name]), source)
+                except (ValueError, TypeError) as error:
+                    violations.append(Violation(setting.name, f"{layer[setting.name]!r} ({source}): {error}"))
+                break
+    values["home"] = Value(home, values["home"].source)
+    if violations:
+        raise BadSpec(violations, fix="stoker config list shows every setting, its type and where its value comes from")
+    return Config(values)
+
+
+def write_setting(config: Config, name: str, text: str | None) -> None:
+    """Keep a setting in `$STOKER_HOME/config.yaml`, or drop it (None). Raises BadSpec."""
+    import yaml
+
+    path = config.home / "config.yaml"
+    kept = dict(_read_file(path)) if path.exists() else {}
+    unknown = _unknown("the command line", {name: text})
+    if unknown:
+        raise BadSpec(unknown)
+    if text is None:
+        kept.pop(name, None)
+    else:
+        try:
+            kept[name] = BY_NAME[name].parse(text)
+        except (ValueError, TypeError) as error:
+            raise BadSpec([Violation(name, f"{text!r}: {error}")]) from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(yaml.safe_dump(kept, sort_keys=True))
+    temporary.replace(path)
+
+
+def _read_file(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        read = yaml.safe_load(path.read_text()) or {}
+    except (yaml.YAMLError, OSError, RecursionError, UnicodeDecodeError) as error:
+        raise BadSpec([Violation(str(path), f"cannot be read as YAML: {error}")]) from error
+    if not isinstance(read, dict):
+        raise BadSpec([Violation(str(path), "a table of settings is needed")])
+    return read
+
+
+def _unknown(source: str, layer: Mapping[str, Any]) -> list[Violation]:
+    found = []
+    for key in layer:
+        if key not in BY_NAME:
+            near = difflib.get_close_matches(str(key), BY_NAME, n=1)
+            found.append(
+                Violation(str(key), f"no such setting ({source})" + (f"; did you mean {near[0]}?" if near else ""))
+            )
+    return found

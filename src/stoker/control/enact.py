@@ -1,0 +1,95 @@
+"""Carries orders to the engines. What an order did is seen at the next look; only a refusal is noted here, as it is seen here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from stoker.core.changes import Change, Note, Order, Start
+from stoker.core.errors import StokerError
+from stoker.core.job import Attempt, Job
+from stoker.core.states import ReplicaState
+from stoker.core.world import World
+from stoker.engines.base import Engine, Request
+from stoker.kinds.base import Kind, Launch, LaunchFile, Surroundings
+from stoker.store.files import Files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtimes:
+    """Which Python a job runs on: `runtimeVersion` → interpreter."""
+
+    default: str
+    by_version: Mapping[str, str]
+
+    def python(self, version: str) -> str:
+        """The interpreter for a runtime version."""
+        return self.by_version.get(version, self.default)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enact:
+    """Gives orders to engines."""
+
+    engines: Mapping[str, Engine]
+    kinds: Mapping[str, Kind]
+    files: Files
+    runtimes: Runtimes
+
+    def __call__(self, orders: Sequence[Order], world: World, now: float) -> list[Change]:
+        """Carry out the orders. Returns what was seen in doing so: replicas that could not be started."""
+        notes: list[Change] = []
+        for order in orders:
+            attempt = world.attempts[order.attempt]
+            engine = self.engines.get(attempt.engine)
+            if engine is None:
+                continue  # its engine is not configured now; the attempt waits for it to come back
+            if isinstance(order, Start):
+                try:
+                    engine.start(self.request(world.jobs[attempt.job], attempt))
+                except StokerError as error:
+                    notes += _failed(attempt, error, now)
+            else:
+                engine.stop(order.attempt, force=order.force)
+        return notes
+
+    def request(self, job: Job, attempt: Attempt) -> Request:
+        """What the engine is told for this attempt."""
+        return self.engines[attempt.engine].render(self.launch(job, attempt))
+
+    def launch(self, job: Job, attempt: Attempt) -> Launch:
+        """The launch of this attempt: the job's kind and the site's surroundings."""
+        program = job.spec.program
+        files = [
+            LaunchFile(number=n, name=PurePosixPath(uri).name, uri=uri, stamp=self.files.stamp(uri))
+            for n, uri in enumerate(launch_files(job))
+        ]
+        surroundings = Surroundings(
+            python=self.runtimes.python(program.runtime),
+            job_dir=self.files.program_path(job.spec.job_dir) if job.spec.job_dir else "",
+            packages=tuple(files[: len(program.packages)]),
+            source=tuple(files[len(program.packages) :]),
+        )
+        return self.kinds[job.spec.kind].launch(job, attempt, surroundings)
+
+
+def launch_files(job: Job) -> list[str]:
+    """The URIs of the files that every replica fetches, by their numbers in the launch."""
+    program = job.spec.program
+    return [*program.packages, *([program.source] if program.source else [])]
+
+
+def _failed(attempt: Attempt, error: StokerError, now: float) -> list[Change]:
+    return [
+        Note(
+            attempt=attempt.id,
+            role=replica.role,
+            index=replica.index,
+            seen=ReplicaState.FAILED,
+            at=now,
+            message=error.message,
+        )
+        for replica in attempt.replicas
+        if replica.seen is ReplicaState.NOTHING
+    ]

@@ -1,0 +1,127 @@
+"""The control loop: what is seen, what follows, what is done, and round again. One thread; nobody else moves a state."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from stoker.clock import Clock
+from stoker.core.changes import Change, MoveAttempt
+from stoker.core.errors import StokerError
+from stoker.core.states import AttemptState
+from stoker.core.world import World, apply
+from stoker.engines.base import Engine
+from stoker.scheduling.base import Placer, Policy
+from stoker.scheduling.decide import decide
+from stoker.scheduling.due import due
+from stoker.scheduling.settle import next_deadline
+from stoker.store.base import Store
+from stoker.store.logs import Logs
+
+from .enact import Enact
+from .observe import observe_nodes, observe_replicas
+
+LOOK_SECONDS = 1.0
+"""How often live attempts are looked at when nobody rings: a replica whose end was reported is seen at once."""
+
+IDLE_SECONDS = 30.0
+_MOST_ROUNDS = 50
+_log = logging.getLogger("stoker.loop")
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """The loop, with what it drives."""
+
+    store: Store
+    logs: Logs
+    engines: Mapping[str, Engine]
+    policy: Policy
+    placer: Placer
+    enact: Enact
+    clock: Clock
+    hold: bool = False
+    _world: World = field(default_factory=World)
+    _bell: threading.Event = field(default_factory=threading.Event)
+    _stopping: bool = False
+    _thread: threading.Thread | None = None
+
+    def tick(self) -> int:
+        """One round. Returns how many changes it wrote."""
+        written = 0
+        self._catch_up()
+        now = self.clock.now()
+        # 1. What is seen.
+        written += self._commit(observe_nodes(self.engines, self._world))
+        written += self._commit(observe_replicas(self.engines, self._world, self.logs, now))
+        # 2. What follows.
+        plan = decide(self._world, now, self.policy, self.placer, hold=self.hold)
+        ended = [
+            self._world.attempts[c.attempt] for c in plan.changes if _ends(c) and c.attempt in self._world.attempts
+        ]
+        written += self._commit(plan.changes)
+        # 3. What is done.
+        written += self._commit(self.enact(due(self._world, now), self._world, now))
+        for attempt in ended:
+            if attempt.engine in self.engines:
+                self.engines[attempt.engine].forget(attempt.id)
+        return written
+
+    def settle_down(self) -> None:
+        """Tick until nothing follows any more from what is seen now."""
+        for _ in range(_MOST_ROUNDS):
+            if not self.tick():
+                return
+        _log.warning("%d rounds without rest; going on at the next look", _MOST_ROUNDS)
+
+    def start(self) -> None:
+        """Run in a thread of its own until `stop`."""
+        self.store.listen(lambda _: self._bell.set())
+        self._world = self.store.world()
+        self._thread = threading.Thread(target=self._run, name="control-loop", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the round that runs now."""
+        self._stopping = True
+        self._bell.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._bell.clear()
+            try:
+                self.settle_down()
+            except StokerError as error:
+                _log.error("a round of the control loop failed and is repeated: %s", error)
+                self._world = self.store.world()
+            except Exception:
+                _log.exception("a round of the control loop failed and is repeated")
+                self._world = self.store.world()
+            self._bell.wait(self._pause())
+
+    def _pause(self) -> float:
+        if self._world.attempts:
+            return LOOK_SECONDS
+        deadline = next_deadline(self._world)
+        return IDLE_SECONDS if deadline is None else min(IDLE_SECONDS, max(0.01, deadline - self.clock.now()))
+
+    def _catch_up(self) -> None:
+        for line in self.store.story(after=self._world.position):
+            apply(self._world, line.change)
+            self._world.position = line.n
+
+    def _commit(self, changes: Sequence[Change]) -> int:
+        """Write what was found or decided; our own world then follows the story like everybody's."""
+        if changes:
+            self.store.commit(changes, by="loop")
+            self._catch_up()
+        return len(changes)
+
+
+def _ends(change: Change) -> TypeGuard[MoveAttempt]:
+    return isinstance(change, MoveAttempt) and change.after is AttemptState.ENDED

@@ -1,0 +1,63 @@
+"""What is seen: the engines' nodes, and the replicas of live attempts. Only news becomes a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stoker.core.changes import Change, NodeGone, NodeSeen, Note
+from stoker.core.ids import replica_name
+from stoker.core.job import Attempt
+from stoker.core.states import FINAL_REPLICA_STATES
+from stoker.core.world import World, tells_news
+from stoker.engines.base import Engine, Seen
+from stoker.store.logs import Logs
+
+from .commands import nodes_of_ended_rehearsals
+
+
+def observe_nodes(engines: Mapping[str, Engine], world: World) -> list[Change]:
+    """What the engines' nodes are now, where that is not what is written."""
+    seen = {node.name: node for engine in engines.values() for node in engine.nodes()}
+    gone = [name for name, node in world.nodes.items() if not node.pool and name not in seen]
+    gone += [node.name for node in nodes_of_ended_rehearsals(list(world.nodes.values()), world.jobs)]
+    news: list[Change] = [NodeSeen(node=node) for name, node in seen.items() if world.nodes.get(name) != node]
+    return [*news, *(NodeGone(name=name) for name in gone)]
+
+
+def observe_replicas(engines: Mapping[str, Engine], world: World, logs: Logs, now: float) -> list[Change]:
+    """What the engines see of live attempts, where that is news. One question per engine.
+
+    A replica counts as ended only once its last line is kept (P7): what it could not ship is taken from the engine.
+    """
+    notes: list[Change] = []
+    for name, engine in engines.items():
+        attempts = [attempt for attempt in world.attempts.values() if attempt.engine == name]
+        for attempt_id, found in (engine.poll(attempts) if attempts else {}).items():
+            attempt = world.attempts[attempt_id]
+            for seen in found:
+                note = _note(attempt_id, seen, now)
+                if tells_news(attempt, note):
+                    if seen.state in FINAL_REPLICA_STATES:
+                        _fetch_lines(engine, attempt, seen, logs)
+                    notes.append(note)
+    return notes
+
+
+def _note(attempt: str, seen: Seen, now: float) -> Note:
+    return Note(
+        attempt=attempt,
+        role=seen.role,
+        index=seen.index,
+        seen=seen.state,
+        at=now,
+        exit_code=seen.exit_code,
+        addresses=seen.addresses,
+        message=seen.message,
+        out_of_memory=seen.out_of_memory,
+    )
+
+
+def _fetch_lines(engine: Engine, attempt: Attempt, seen: Seen, logs: Logs) -> None:
+    replica = replica_name(seen.role, seen.index)
+    kept = logs.last_number(attempt.id, replica)
+    logs.append(attempt.id, replica, engine.logs(attempt.id, replica, kept))

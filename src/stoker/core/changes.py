@@ -1,0 +1,140 @@
+"""Everything that can happen, as frozen values. They are compared in tests, committed by the store, and kept as the story.
+
+Who may make which: commands make Submit, Cancel and Relabel (the user's wish); observe makes Note, NodeSeen and NodeGone
+(what is seen); decide makes Open, Ask, Explain, MoveAttempt and MoveJob (what follows). Nobody else makes any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .job import Attempt, Job, Reason
+from .node import Node
+from .states import AttemptState, Cause, JobState, ReplicaState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """A new job, QUEUED."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """The user wants the job to stop. Of no effect on a job that has ended."""
+
+    job: str
+    why: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relabel:
+    """The user replaces the job's labels; guarded by the revision that the user has read, if one is given."""
+
+    job: str
+    labels: Mapping[str, str]
+    if_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A replica was seen."""
+
+    attempt: str
+    role: str
+    index: int
+    seen: ReplicaState
+    at: float
+    exit_code: int | None = None
+    addresses: tuple[str, ...] = ()
+    message: str = ""
+    out_of_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSeen:
+    """A node is there, or is there with other properties than before."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGone:
+    """A node is there no more."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A queued job gets its places, and is ACTIVE: devices are held from here until the attempt has ENDED."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """The scheduler wants an attempt to stop."""
+
+    attempt: str
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveAttempt:
+    """An attempt goes from one state to the next. `before` guards it."""
+
+    attempt: str
+    before: AttemptState
+    after: AttemptState
+    at: float
+    cause: Cause | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveJob:
+    """A job goes from one state to the next. `before` guards it."""
+
+    job: str
+    before: JobState
+    after: JobState
+    at: float
+    message: str = ""
+    counted: int = 0  # 1 when this failure counts against the job's retries
+    not_before: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    """Why a queued job waits now."""
+
+    job: str
+    reason: Reason
+
+
+Change: TypeAlias = (
+    Submit | Cancel | Relabel | Note | NodeSeen | NodeGone | Open | Ask | MoveAttempt | MoveJob | Explain
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Order to an engine: make every replica of the attempt run. Given again until they all were seen."""
+
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Order to an engine: end every replica of the attempt, for good. Given again until they are all gone."""
+
+    attempt: str
+    force: bool = False
+
+
+Order: TypeAlias = Start | Stop

@@ -1,0 +1,120 @@
+"""Every error Stoker raises on purpose, as one tree. `api/errors.py` maps `code` to an HTTP status in one table.
+
+StokerError
+ ├ NotFound            not_found            no such job, node, file
+ ├ AlreadyExists       already_exists       the id is taken
+ ├ BadSpec             bad_spec             what was asked is wrong: carries `violations`
+ ├ NotReady            not_ready            well formed, but cannot be done as things are: carries `violations`
+ ├ IllegalMove         illegal_move         a state machine was asked for a move it does not have
+ ├ Conflict            conflict             somebody else changed it first
+ ├ Unauthenticated     unauthenticated      no token, or a wrong one
+ ├ Forbidden           forbidden            a good token for something else
+ ├ TooLarge            too_large            the request is over a limit
+ ├ Unimplemented       unimplemented        in the contract, not in this Stoker
+ ├ Unavailable         unavailable          the server, or something it needs, cannot be reached now
+ └ EngineError         engine_error         an engine could not do what it was told
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that is wrong with a request: where, and a sentence that says what and what to do."""
+
+    field: str
+    description: str
+
+
+class StokerError(Exception):
+    """Something went wrong in Stoker."""
+
+    code = "internal"
+
+    def __init__(self, message: str = "", *, fix: str = "") -> None:
+        self.message = message or (self.__doc__ or "").splitlines()[0]
+        self.fix = fix
+        super().__init__(self.message)
+
+
+class NotFound(StokerError):
+    """No such thing."""
+
+    code = "not_found"
+
+
+class AlreadyExists(StokerError):
+    """The id is taken."""
+
+    code = "already_exists"
+
+
+class _Refused(StokerError):
+    """A request that is refused, with every reason at once."""
+
+    def __init__(self, violations: Sequence[Violation], *, fix: str = "") -> None:
+        self.violations = tuple(violations)
+        super().__init__("; ".join(f"{v.field}: {v.description}" for v in self.violations), fix=fix)
+
+
+class BadSpec(_Refused):
+    """The request is wrong."""
+
+    code = "bad_spec"
+
+
+class NotReady(_Refused):
+    """The request is well formed, but cannot be carried out as things are."""
+
+    code = "not_ready"
+
+
+class IllegalMove(StokerError):
+    """A state was asked to change in a way that its table does not have."""
+
+    code = "illegal_move"
+
+
+class Conflict(StokerError):
+    """Somebody else changed it first; read it again and retry."""
+
+    code = "conflict"
+
+
+class Unauthenticated(StokerError):
+    """No token was given, or one that this server does not know."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(StokerError):
+    """The token is good, but not for this."""
+
+    code = "forbidden"
+
+
+class TooLarge(StokerError):
+    """The request is over a limit."""
+
+    code = "too_large"
+
+
+class Unimplemented(StokerError):
+    """This part of the API is not implemented."""
+
+    code = "unimplemented"
+
+
+class Unavailable(StokerError):
+    """Something that is needed cannot be reached at the moment."""
+
+    code = "unavailable"
+
+
+class EngineError(StokerError):
+    """The engine could not do what it was told."""
+
+    code = "engine_error"

@@ -1,0 +1,42 @@
+"""Ids tell their parents: `proj/job` → its attempt `proj/job.2` → its replica `proj/job.2/worker-0`."""
+
+from __future__ import annotations
+
+import re
+
+JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+"""What a job may be called (AI Platform v1, managing-models-jobs: letters, digits, underscore; first a letter; at most 128)."""
+
+PROJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]{0,127}")
+"""What a project may be called: an id or a number, opaque to Stoker."""
+
+
+def job_id(project: str, name: str) -> str:
+    """`proj`, `job` → `proj/job`."""
+    return f"{project}/{name}"
+
+
+def split_job_id(job: str) -> tuple[str, str]:
+    """`proj/job` → (`proj`, `job`)."""
+    project, _, name = job.partition("/")
+    return project, name
+
+
+def attempt_id(job: str, number: int) -> str:
+    """`proj/job`, 2 → `proj/job.2`. Numbers start at 1."""
+    return f"{job}.{number}"
+
+
+def job_of_attempt(attempt: str) -> str:
+    """`proj/job.2` → `proj/job`."""
+    return attempt.rpartition(".")[0]
+
+
+def replica_name(role: str, index: int) -> str:
+    """`worker`, 0 → `worker-0`."""
+    return f"{role}-{index}"
+
+
+def replica_id(attempt: str, role: str, index: int) -> str:
+    """`proj/job.2`, `worker`, 0 → `proj/job.2/worker-0`."""
+    return f"{attempt}/{replica_name(role, index)}"

@@ -1,0 +1,93 @@
+"""A job, its attempts, and their replicas: rows that change by a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .spec import JobSpec
+from .states import AttemptState, Cause, JobState, ReplicaState, Wish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why something waits, in a code, a sentence, and what would help."""
+
+    code: str
+    text: str
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user sent, kept as it came: the dialect and the body (JSON text)."""
+
+    dialect: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A submitted job."""
+
+    id: str
+    spec: JobSpec
+    request: Request
+    owner: str
+    submitted_at: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+    wish: Wish = Wish.RUN
+    wish_why: str = ""
+    state: JobState = JobState.QUEUED
+    tries: int = 0  # attempts so far
+    failures: int = 0  # attempts that count against spec.retry.whole_job
+    not_before: float = 0.0
+    started_at: float | None = None  # the first RUNNING
+    ended_at: float | None = None
+    message: str = ""  # why it ended, when it did not succeed
+    waits: Reason | None = None
+    revision: int = 1  # grows with every change a user can see; the etag is made of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where one replica goes: a node, and devices of it that are its own."""
+
+    role: str
+    index: int
+    node: str
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One process of the gang, as last seen."""
+
+    role: str
+    index: int
+    seen: ReplicaState = ReplicaState.NOTHING
+    exit_code: int | None = None
+    addresses: tuple[str, ...] = ()  # host:port of the cluster, then torch's, then JAX's
+    message: str = ""
+    out_of_memory: bool = False
+    at: float = 0.0  # when `seen` was last set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try of the whole gang, with the devices it holds until it has ENDED."""
+
+    id: str
+    job: str
+    number: int
+    engine: str
+    placements: tuple[Placement, ...]
+    placed_at: float
+    replicas: tuple[Replica, ...]
+    state: AttemptState = AttemptState.PLACED
+    asked: Cause | None = None  # the scheduler's wish: PREEMPTED, DRAINED
+    cause: Cause | None = None
+    detail: str = ""
+    started_at: float | None = None
+    stopping_at: float | None = None
+    ended_at: float | None = None

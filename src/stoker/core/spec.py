@@ -1,0 +1,102 @@
+"""What a user asks for. A JobSpec is parsed once, at the edge, and never changes; dialects translate to and from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .states import EndsWith
+
+ROLES = ("chief", "worker", "ps", "evaluator")
+"""The roles of a cluster in their order. The chief is also called the master."""
+
+ANY_ACCELERATOR = "ANY"
+"""In Machine.accelerator: so many devices, of whatever type one node has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What one replica of a group gets for itself."""
+
+    type: str = ""  # a catalog name, or empty for a shape of one's own
+    vcpus: float = 1.0
+    memory_gb: float = 0.0
+    accelerator: str = ""  # a catalog name (NVIDIA_TESLA_T4), ANY_ACCELERATOR, or empty for none
+    accelerator_milli: int = 0  # thousandths of a device: 4 GPUs are 4000
+
+    @property
+    def accelerators(self) -> int:
+        """Whole devices."""
+        return self.accelerator_milli // 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """So many equal replicas of one role."""
+
+    role: str
+    count: int
+    machine: Machine
+    image: str = ""  # a container image; empty for a Python program
+    command: tuple[str, ...] = ()  # replaces the image's entry point
+    args: tuple[str, ...] = ()  # replaces the image's arguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The user's code: packages with a module, or a source archive with a command."""
+
+    packages: tuple[str, ...] = ()  # URIs of sdists and wheels, installed in this order
+    module: str = ""  # run as `python -m MODULE`
+    source: str = ""  # URI of an archive of the user's folder; becomes the working directory
+    command: tuple[str, ...] = ()  # run as it stands
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    runtime: str = ""  # "2.11": which configured runtime; empty for the site's default
+    python: str = ""  # "3.7", as asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a job may take. Sources: AI Platform v1, Scheduling."""
+
+    running_seconds: float = 604800.0  # seven days, counted from RUNNING
+    wait_seconds: float | None = None  # until the first RUNNING
+    grace_seconds: float = 30.0  # between SIGTERM and SIGKILL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often what failed is tried again. Sources: AI Platform, understanding-training-service."""
+
+    in_place: int = 5  # restarts of one replica by its own supervisor
+    whole_job: int = 3  # new attempts of the whole gang
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """What is to run, on what. Never changes once submitted."""
+
+    kind: str = "training"
+    program: Program
+    groups: tuple[Group, ...]
+    region: str = ""
+    job_dir: str = ""
+    queue: str = "default"
+    priority: int = 0  # 0 to 1000, greater first
+    pool: str = ""  # only nodes of this pool may hold it: a rehearsal has one of its own
+    limits: Limits = field(default_factory=Limits)
+    retry: Retry = field(default_factory=Retry)
+    ends_with: EndsWith = EndsWith.PRIMARY
+    primary_name: str = "chief"  # what TF_CONFIG calls the chief: `chief` or `master`
+    told: str = "{}"  # JSON: what TF_CONFIG's `job` tells the program
+
+    @property
+    def replicas(self) -> int:
+        """How many processes the gang has."""
+        return sum(group.count for group in self.groups)
+
+    @property
+    def accelerator_types(self) -> frozenset[str]:
+        """The accelerator types that the gang asks for."""
+        return frozenset(g.machine.accelerator for g in self.groups if g.machine.accelerator_milli)

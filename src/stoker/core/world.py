@@ -1,0 +1,176 @@
+"""What exists right now: live jobs, their live attempts, and the nodes. Changed in place only by `apply`.
+
+A World is a projection of the story: whoever needs one builds it from the store and then applies each committed change.
+Nobody shares one, so nobody locks one. What has ended is not in it.
+
+`job_after` and `attempt_after` say what a change does to one row. Every store uses them, so that memory and SQL cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from . import changes as c
+from .errors import Conflict, IllegalMove, NotFound
+from .job import Attempt, Job, Replica
+from .node import Node
+from .states import (
+    ATTEMPT_MOVES,
+    FINAL_JOB_STATES,
+    JOB_MOVES,
+    REPLICA_MOVES,
+    AttemptState,
+    JobState,
+    Wish,
+    check_move,
+)
+
+
+@dataclass(slots=True)
+class World:
+    """Live rows only, and the story's position up to which they are true."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    attempts: dict[str, Attempt] = field(default_factory=dict)  # of live jobs, not ENDED
+    attempt_of: dict[str, str] = field(default_factory=dict)  # job id → its live attempt
+    nodes: dict[str, Node] = field(default_factory=dict)
+    position: int = 0
+
+    def attempt(self, job: str) -> Attempt | None:
+        """The live attempt of a job."""
+        found = self.attempt_of.get(job)
+        return self.attempts[found] if found else None
+
+
+def job_after(job: Job, change: c.Change) -> Job:
+    """The row of the job after a change that concerns it. Raises IllegalMove or Conflict."""
+    match change:
+        case c.Cancel():
+            if job.state in FINAL_JOB_STATES or job.wish is Wish.CANCEL:
+                return job
+            return replace(job, wish=Wish.CANCEL, wish_why=change.why, revision=job.revision + 1)
+        case c.Relabel():
+            if change.if_revision is not None and change.if_revision != job.revision:
+                raise Conflict("the job has changed since that etag was read", fix="get the job again and repeat")
+            return replace(job, labels=dict(change.labels), revision=job.revision + 1)
+        case c.Explain():
+            return replace(job, waits=change.reason)
+        case c.Open():
+            _expect(job.state, JobState.QUEUED, job.id)
+            check_move(JOB_MOVES, job.state, JobState.ACTIVE, job.id)
+            return replace(
+                job, state=JobState.ACTIVE, tries=change.attempt.number, waits=None, revision=job.revision + 1
+            )
+        case c.MoveAttempt(after=AttemptState.RUNNING):
+            started = change.at if job.started_at is None else job.started_at
+            return replace(job, started_at=started, revision=job.revision + 1)
+        case c.MoveJob():
+            _expect(job.state, change.before, job.id)
+            check_move(JOB_MOVES, change.before, change.after, job.id)
+            return replace(
+                job,
+                state=change.after,
+                failures=job.failures + change.counted,
+                not_before=change.not_before,
+                ended_at=change.at if change.after in FINAL_JOB_STATES else None,
+                message=change.message,
+                waits=None,
+                revision=job.revision + 1,
+            )
+        case _:
+            return job
+
+
+def attempt_after(attempt: Attempt, change: c.Change) -> Attempt:
+    """The row of the attempt after a change that concerns it. Raises IllegalMove or Conflict."""
+    match change:
+        case c.Ask():
+            return replace(attempt, asked=attempt.asked or change.cause)
+        case c.Note():
+            replicas = tuple(_noted(r, change) if _is(r, change) else r for r in attempt.replicas)
+            return replace(attempt, replicas=replicas)
+        case c.MoveAttempt():
+            _expect(attempt.state, change.before, attempt.id)
+            check_move(ATTEMPT_MOVES, change.before, change.after, attempt.id)
+            return replace(
+                attempt,
+                state=change.after,
+                cause=change.cause or attempt.cause,
+                detail=change.detail or attempt.detail,
+                started_at=change.at if change.after is AttemptState.RUNNING else attempt.started_at,
+                stopping_at=change.at if change.after is AttemptState.STOPPING else attempt.stopping_at,
+                ended_at=change.at if change.after is AttemptState.ENDED else None,
+            )
+        case _:
+            return attempt
+
+
+def tells_news(attempt: Attempt, note: c.Note) -> bool:
+    """Whether a note says anything that is not written already."""
+    return any(_is(r, note) and _noted(r, note) != r for r in attempt.replicas)
+
+
+def apply(world: World, change: c.Change) -> None:
+    """Change the world as the change says. The only function that writes a World."""
+    match change:
+        case c.Submit():
+            world.jobs[change.job.id] = change.job
+        case c.NodeSeen():
+            world.nodes[change.node.name] = change.node
+        case c.NodeGone():
+            world.nodes.pop(change.name, None)
+        case c.Open():
+            job = _row(world.jobs, change.attempt.job)
+            world.jobs[job.id] = job_after(job, change)
+            world.attempts[change.attempt.id] = change.attempt
+            world.attempt_of[job.id] = change.attempt.id
+        case c.Cancel() | c.Relabel() | c.Explain() | c.MoveJob():
+            if change.job not in world.jobs:
+                return  # it has ended, and a World holds the living only
+            after = job_after(world.jobs[change.job], change)
+            world.jobs[change.job] = after
+            if after.state in FINAL_JOB_STATES:
+                del world.jobs[change.job]
+        case c.Ask() | c.Note() | c.MoveAttempt():
+            attempt = world.attempts.get(change.attempt)
+            if attempt is None:
+                return
+            attempt = world.attempts[attempt.id] = attempt_after(attempt, change)
+            if attempt.state is AttemptState.ENDED:
+                del world.attempts[attempt.id]
+                world.attempt_of.pop(attempt.job, None)
+            if isinstance(change, c.MoveAttempt) and attempt.job in world.jobs:
+                world.jobs[attempt.job] = job_after(world.jobs[attempt.job], change)
+
+
+def _row(rows: Mapping[str, Job], key: str) -> Job:
+    if key not in rows:
+        raise NotFound(f"no live job {key}")
+    return rows[key]
+
+
+def _expect(found: StrEnum, expected: StrEnum, who: str) -> None:
+    if found is not expected:
+        raise IllegalMove(f"{who} is {found}, not {expected}")
+
+
+def _is(replica: Replica, note: c.Note) -> bool:
+    return replica.role == note.role and replica.index == note.index
+
+
+def _noted(replica: Replica, note: c.Note) -> Replica:
+    """A replica goes forward only: what is already past is old news."""
+    addresses = replica.addresses or note.addresses
+    if note.seen not in REPLICA_MOVES[replica.seen]:
+        return replace(replica, addresses=addresses) if addresses != replica.addresses else replica
+    return replace(
+        replica,
+        seen=note.seen,
+        exit_code=note.exit_code,
+        addresses=addresses,
+        message=note.message,
+        out_of_memory=note.out_of_memory,
+        at=note.at,
+    )

@@ -1,0 +1,66 @@
+"""What an engine is. Asked by attempt id, it finds its own again, also after a restart of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from stoker.core.job import Attempt
+from stoker.core.node import Node
+from stoker.core.states import ReplicaState
+from stoker.kinds.base import Launch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Exactly what an engine will be told: shown by a dry run, compared by golden tests, then sent."""
+
+    attempt: str
+    replicas: Mapping[str, Mapping[str, Any]]  # `worker-0` → the engine's own words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What an engine sees of one replica."""
+
+    role: str
+    index: int
+    state: ReplicaState
+    exit_code: int | None = None
+    message: str = ""
+    addresses: tuple[str, ...] = ()
+    out_of_memory: bool = False
+    last_line: int = 0  # how many lines it has written
+
+
+class Engine(Protocol):
+    """Starts, watches and ends the replicas of attempts."""
+
+    def nodes(self) -> Sequence[Node]:
+        """The machines that it has now."""
+        ...
+
+    def render(self, launch: Launch) -> Request:
+        """What `start` would be given. Pure."""
+        ...
+
+    def start(self, request: Request) -> None:
+        """Make every replica run. Idempotent by attempt; does nothing after `stop`. Raises EngineError if it cannot."""
+        ...
+
+    def stop(self, attempt: str, *, force: bool) -> None:
+        """End every replica: a fence, after which nothing of this attempt starts. `force`: without grace."""
+        ...
+
+    def poll(self, attempts: Sequence[Attempt]) -> Mapping[str, Sequence[Seen]]:
+        """What is to be seen of these attempts, asked once for all."""
+        ...
+
+    def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
+        """The lines of one replica (`worker-0`) that the engine has, after a number: {n, t, s, m}."""
+        ...
+
+    def forget(self, attempt: str) -> None:
+        """The attempt has ended and will not be asked for again: give back what it used."""
+        ...

@@ -1,0 +1,122 @@
+"""An engine without processes, stricter than the world: it owns its devices, lingers on stop, and refuses a busy one.
+
+Tests drive it by hand: nothing happens in it unless they say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.core.errors import EngineError
+from stoker.core.ids import replica_name
+from stoker.core.job import Attempt
+from stoker.core.node import Node
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.kinds.base import Launch
+
+from .base import Request, Seen
+
+
+@dataclass(slots=True)
+class _Gang:
+    """What the engine has of one attempt."""
+
+    devices: list[tuple[str, str]] = field(default_factory=list)
+    states: dict[str, ReplicaState] = field(default_factory=dict)
+    exit_codes: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    stopping: bool = False
+
+
+class FakeEngine:
+    """Implements Engine in memory."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = list(nodes)
+        self._gangs: dict[str, _Gang] = {}
+        self.started: list[str] = []
+
+    def nodes(self) -> Sequence[Node]:
+        """The nodes it was given."""
+        return tuple(self._nodes)
+
+    def render(self, launch: Launch) -> Request:
+        """Node and devices of every replica."""
+        return Request(
+            attempt=launch.attempt,
+            replicas={
+                replica_name(r.role, r.index): {"node": r.node, "devices": list(r.devices), "command": list(r.command)}
+                for r in launch.replicas
+            },
+        )
+
+    def start(self, request: Request) -> None:
+        """Every replica is STARTING. A device that another attempt holds is refused."""
+        gang = self._gangs.setdefault(request.attempt, _Gang())
+        if gang.stopping or gang.states:
+            return
+        devices = [(str(r["node"]), str(d)) for r in request.replicas.values() for d in r["devices"]]
+        for holder, other in self._gangs.items():
+            taken = set(other.devices) & set(devices)
+            if holder != request.attempt and taken:
+                raise EngineError(f"{sorted(taken)} are busy with {holder}")
+        gang.devices = devices
+        gang.states = dict.fromkeys(request.replicas, ReplicaState.STARTING)
+        self.started.append(request.attempt)
+
+    def stop(self, attempt: str, *, force: bool) -> None:
+        """A fence. What runs lingers until the test says `gone`, or until it is forced."""
+        gang = self._gangs.setdefault(attempt, _Gang())
+        gang.stopping = True
+        if force or not gang.states:
+            self.gone(attempt)
+
+    def poll(self, attempts: Sequence[Attempt]) -> Mapping[str, Sequence[Seen]]:
+        """The states that the test has set."""
+        return {
+            a.id: [self._seen(a.id, r.role, r.index) for r in a.replicas if r.seen not in FINAL_REPLICA_STATES]
+            for a in attempts
+        }
+
+    def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
+        """The lines that the test has written."""
+        lines = self._gangs.get(attempt, _Gang()).lines.get(replica, [])
+        return iter([line for line in lines if int(line["n"]) > after])
+
+    def forget(self, attempt: str) -> None:
+        """Nothing to give back."""
+
+    def set(self, attempt: str, state: ReplicaState, *replicas: str, exit_code: int | None = None) -> None:
+        """The test's hand: these replicas (none named: all) are now so. The devices are free when all have ended."""
+        gang = self._gangs[attempt]
+        for name in replicas or list(gang.states):
+            if gang.states[name] not in FINAL_REPLICA_STATES:
+                gang.states[name] = state
+                if exit_code is not None:
+                    gang.exit_codes[name] = exit_code
+        if all(s in FINAL_REPLICA_STATES for s in gang.states.values()):
+            gang.devices = []
+
+    def gone(self, attempt: str) -> None:
+        """The test's hand: whatever still ran of a stopping attempt has ended."""
+        gang = self._gangs[attempt]
+        if gang.stopping and gang.states:
+            self.set(attempt, ReplicaState.FAILED, exit_code=143)
+
+    def stopping(self) -> list[str]:
+        """The attempts that linger."""
+        return [a for a, g in self._gangs.items() if g.stopping and g.devices]
+
+    def _seen(self, attempt: str, role: str, index: int) -> Seen:
+        gang = self._gangs.get(attempt)
+        name = replica_name(role, index)
+        if gang is None:
+            return Seen(role=role, index=index, state=ReplicaState.NOTHING)
+        if not gang.states:
+            state = ReplicaState.LOST if gang.stopping else ReplicaState.NOTHING
+            return Seen(role=role, index=index, state=state)
+        state = gang.states[name]
+        code = gang.exit_codes.get(name, 0 if state is ReplicaState.SUCCEEDED else None)
+        return Seen(role=role, index=index, state=state, exit_code=code)

@@ -1,0 +1,247 @@
+"""This machine as an engine: every replica is a supervised process group, detached from the server.
+
+A server that restarts finds its replicas again by their folders, `runs/<project>/<job>.<attempt>/<role>-<index>/`; their
+supervisors hold locks there and keep status files (see runtime/folder.py). Nothing else ties them to the server.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from stoker.core.errors import EngineError
+from stoker.core.ids import replica_id, replica_name
+from stoker.core.job import Attempt, Replica
+from stoker.core.node import Node
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.kinds.base import Launch, LaunchReplica
+from stoker.runtime.folder import Folder, write_whole
+
+from .base import Request, Seen
+
+HOST = "127.0.0.1"
+
+
+class LocalEngine:
+    """Implements Engine on the machine that the server runs on."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        nodes: Sequence[Node],
+        runtime: Path,
+        server_url: Callable[[], str],
+        token: Callable[[str], str],
+        uv: str,
+    ) -> None:
+        """`token`: attempt id → the token its replicas may use. `runtime`: the zipapp."""
+        self._runs = home / "runs"
+        self._cache = home / "cache"
+        self._nodes = tuple(nodes)
+        self._runtime = runtime
+        self._server_url = server_url
+        self._token = token
+        self._uv = uv
+        self._spawned: dict[str, subprocess.Popen[bytes]] = {}  # replica id → supervisors that we started ourselves
+        self._has_real_devices = any(node.devices and not node.virtual for node in nodes)
+
+    def nodes(self) -> Sequence[Node]:
+        """This machine, and the nodes declared on it."""
+        return self._nodes
+
+    def render(self, launch: Launch) -> Request:
+        """The request file of every replica, but for the token and the server's address."""
+        files = {
+            kind: [{"number": f.number, "name": f.name, "stamp": f.stamp} for f in found]
+            for kind, found in (("packages", launch.packages), ("source", launch.source))
+        }
+        return Request(
+            attempt=launch.attempt,
+            replicas={
+                replica_name(r.role, r.index): {
+                    "attempt": launch.attempt,
+                    "number": launch.number,
+                    "role": r.role,
+                    "index": r.index,
+                    "is_alone": len(launch.replicas) == 1,
+                    "primary_name": launch.primary_name,
+                    "told": launch.told,
+                    "cloud_id": launch.attempt,
+                    "is_container": r.is_container,
+                    "python": launch.python,
+                    "command": list(r.command),
+                    "env": {**r.env, "STOKER_REPLICA_ID": replica_id(launch.attempt, r.role, r.index)},
+                    "devices": list(r.devices),
+                    "visible_devices": self._visible_devices(r),
+                    "grace_seconds": launch.grace_seconds,
+                    "in_place": launch.in_place,
+                    "host": HOST,
+                    "loopback_interface": "lo0" if sys.platform == "darwin" else "lo",
+                    **files,
+                }
+                for r in launch.replicas
+            },
+        )
+
+    def start(self, request: Request) -> None:
+        """Make the folders and start a supervisor in each. One that runs, or has run, is left alone."""
+        for name, words in request.replicas.items():
+            folder = self._folder(request.attempt, name)
+            if folder.should_stop() or folder.read_status() or folder.supervisor_lives():
+                continue
+            spawned = self._spawned.get(f"{request.attempt}/{name}")
+            if spawned is not None and spawned.poll() is None:
+                continue  # on its way to the lock
+            try:
+                os.makedirs(folder.path, mode=0o700, exist_ok=True)
+                whole = {
+                    **words,
+                    "server": self._server_url(),
+                    "token": self._token(request.attempt),
+                    "cache": str(self._cache),
+                    "uv": self._uv,
+                }
+                write_whole(folder.request_file, json.dumps(whole))
+                with open(folder.errors_file, "ab") as errors:
+                    self._spawned[f"{request.attempt}/{name}"] = subprocess.Popen(
+                        [sys.executable, "-I", "-S", str(self._runtime), folder.path],
+                        cwd="/",
+                        stdin=subprocess.DEVNULL,
+                        stdout=errors,
+                        stderr=errors,
+                        start_new_session=True,
+                    )
+            except OSError as error:
+                raise EngineError(f"{name} cannot be started on this machine: {error}") from error
+
+    def stop(self, attempt: str, *, force: bool) -> None:
+        """Raise the fence, then tell the supervisors: TERM, upon which they give their program the grace; or KILL."""
+        os.makedirs(self._attempt_folder(attempt), mode=0o700, exist_ok=True)
+        fence = self._attempt_folder(attempt) / "stop"
+        is_new = not fence.exists()
+        fence.touch()
+        for folder in self._folders(attempt):
+            if not folder.supervisor_lives():
+                continue
+            if force:
+                _kill(_pid(folder), signal.SIGKILL)
+                _sweep(replica_id(attempt, *_role_and_index(folder)))
+            elif is_new:
+                _kill(_pid(folder), signal.SIGTERM)
+
+    def poll(self, attempts: Sequence[Attempt]) -> Mapping[str, Sequence[Seen]]:
+        """What the folders tell."""
+        return {a.id: [self._seen(a, r) for r in a.replicas if r.seen not in FINAL_REPLICA_STATES] for a in attempts}
+
+    def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
+        """The lines on disk."""
+        try:
+            with open(self._folder(attempt, replica).log_file, encoding="utf-8") as file:
+                for line in file:
+                    if not line.endswith("\n"):
+                        return  # the last write was cut off
+                    record: dict[str, Any] = json.loads(line)
+                    if record["n"] > after:
+                        yield record
+        except FileNotFoundError:
+            return
+
+    def forget(self, attempt: str) -> None:
+        """Drop the working directories. The small files stay: they answer for the attempt if it is asked about again."""
+        for folder in self._folders(attempt):
+            shutil.rmtree(folder.work, ignore_errors=True)
+            done = self._spawned.pop(f"{attempt}/{os.path.basename(folder.path)}", None)
+            if done is not None:
+                done.poll()
+
+    def _seen(self, attempt: Attempt, replica: Replica) -> Seen:
+        name = replica_name(replica.role, replica.index)
+        spawned = self._spawned.get(f"{attempt.id}/{name}")
+        on_its_way = spawned is not None and spawned.poll() is None
+        folder = self._folder(attempt.id, name)
+        lives = (
+            folder.supervisor_lives()
+        )  # asked before the status is read: what died in between has left its last word
+        status = folder.read_status()
+        state = ReplicaState(status.get("seen", ReplicaState.NOTHING))
+        message = str(status.get("message", ""))
+        if state not in FINAL_REPLICA_STATES and not lives and not on_its_way:
+            if status or (spawned is not None and not folder.should_stop()):
+                _sweep(replica_id(attempt.id, replica.role, replica.index))
+                state, message = ReplicaState.LOST, _last_words(folder) or "its supervisor is gone"
+            elif folder.should_stop():
+                state, message = ReplicaState.LOST, "it was stopped before it started"
+        return Seen(
+            role=replica.role,
+            index=replica.index,
+            state=state,
+            exit_code=status.get("exit_code"),
+            message=message,
+            addresses=tuple(status.get("addresses", ())),
+            out_of_memory=bool(status.get("out_of_memory")),
+            last_line=int(status.get("last_line", 0)),
+        )
+
+    def _visible_devices(self, replica: LaunchReplica) -> str:
+        """Never a real GPU for a declared node: on a machine that has some, its replicas see none."""
+        is_real = any(node.name == replica.node and not node.virtual for node in self._nodes)
+        return ",".join(replica.devices) if is_real or not self._has_real_devices else ""
+
+    def _attempt_folder(self, attempt: str) -> Path:
+        return self._runs / attempt
+
+    def _folder(self, attempt: str, name: str) -> Folder:
+        return Folder(str(self._attempt_folder(attempt) / name))
+
+    def _folders(self, attempt: str) -> list[Folder]:
+        base = self._attempt_folder(attempt)
+        return [Folder(str(path)) for path in sorted(base.iterdir()) if path.is_dir()] if base.is_dir() else []
+
+
+def _role_and_index(folder: Folder) -> tuple[str, int]:
+    role, _, index = os.path.basename(folder.path).rpartition("-")
+    return role, int(index)
+
+
+def _pid(folder: Folder) -> int:
+    """The supervisor's process id; 0 in the moment between its lock and its writing it."""
+    try:
+        return int(Path(folder.pid_file).read_text() or 0)
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+def _kill(pid: int, number: int) -> None:
+    """Signal a supervisor, whose lock is known to be held."""
+    if pid:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def _sweep(replica: str) -> None:
+    """End whatever a dead supervisor left behind, told by the variable that all of a replica's processes inherit."""
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("STOKER_REPLICA_ID") == replica:
+                process.kill()
+        except psutil.Error:
+            continue
+
+
+def _last_words(folder: Folder) -> str:
+    try:
+        return Path(folder.errors_file).read_text(errors="replace").strip()[-500:]
+    except FileNotFoundError:
+        return ""

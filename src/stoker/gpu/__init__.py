@@ -1,0 +1,1 @@
+"""Reading GPUs: which there are."""

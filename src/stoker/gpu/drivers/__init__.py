@@ -1,0 +1,1 @@
+"""Ways to read GPUs, one a file; see registry.py."""

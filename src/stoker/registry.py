@@ -1,0 +1,51 @@
+"""The open sets, as tables of strings: imported when asked for, so that nobody needs Ray to run locally.
+
+Another package adds a member by an entry point of the group `stoker.engines`, `stoker.policies`, … with the same form.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.core.errors import NotFound
+
+MEMBERS: Mapping[str, Mapping[str, str]] = {
+    "engines": {
+        "local": "stoker.engines.local:LocalEngine",
+        "fake": "stoker.engines.fake:FakeEngine",
+    },
+    "policies": {"fifo": "stoker.scheduling.policies.fifo:Fifo"},
+    "placers": {"best-fit": "stoker.scheduling.placers.best_fit:BestFit"},
+    "kinds": {"training": "stoker.kinds.training:Training"},
+    "dialects": {
+        "aiplatform_v1": "stoker.api.dialects.aiplatform_v1.routes:router",
+        "native": "stoker.api.dialects.native:router",
+        "replica": "stoker.api.dialects.replica:router",
+    },
+    "drivers": {
+        "nvml": "stoker.gpu.drivers.nvml:NvmlDriver",
+        "fake": "stoker.gpu.drivers.fake:FakeDriver",
+    },
+}
+
+
+def names(group: str) -> list[str]:
+    """The members of an open set."""
+    return sorted({*MEMBERS[group], *_entry_points(group)})
+
+
+def load(group: str, name: str) -> Any:
+    """One member. Raises NotFound with the names there are."""
+    target = MEMBERS[group].get(name) or _entry_points(group).get(name)
+    if target is None:
+        raise NotFound(f"no {group.removesuffix('s')} {name!r}; there are {', '.join(names(group))}")
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _entry_points(group: str) -> dict[str, str]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=f"stoker.{group}")}

@@ -1,0 +1,32 @@
+"""What an exit code means: who is to blame, and whether trying again can help.
+
+Source: AI Platform Training, understanding-training-service; the base image's entry script marks 1..127 as not to be retried.
+"""
+
+from __future__ import annotations
+
+PERMANENT = "permanent"  # the program's own error: the job has failed
+TRANSIENT = "transient"  # may pass: the whole job is tried again
+RESTARTABLE = "restartable"  # the service killed it: this replica alone is started again
+
+_TRANSIENT = frozenset({6, 11, 134, 139})  # abort and segmentation fault, as such or as 128 + n
+
+
+def shown_exit_code(code: int) -> int:
+    """The exit code to report. A death by signal n, which Python gives as -n, counts as 128 + n, but abort and
+    segmentation fault as 6 and 11: so the base image reports them. SIGKILL is 137, not 9: whoever sent it, the program
+    did not end by an error of its own (docs/decisions/0004)."""
+    if code >= 0:
+        return code
+    return -code if code in (-6, -11) else 128 - code
+
+
+def exit_class(code: int, out_of_memory: bool = False) -> str:
+    """The class of a non-zero exit code: PERMANENT, TRANSIENT or RESTARTABLE."""
+    if out_of_memory:
+        return PERMANENT
+    if code in _TRANSIENT:
+        return TRANSIENT
+    if 1 <= code <= 127:
+        return PERMANENT
+    return RESTARTABLE

@@ -1,0 +1,90 @@
+"""The folder of one replica, and the names of the files in it. The engine makes it; the supervisor lives in it.
+
+<attempt>/stop                  made by the engine: nothing starts any more, and what runs ends
+<attempt>/<role>-<index>/
+    request.json   0600         what to run; holds the attempt's token
+    lock                        held (flock) as long as the supervisor lives: no guessing by process ids
+    pid                         the supervisor's process id, good while the lock is held
+    status.json                 what the supervisor last knew
+    log.jsonl                   every line of output, in order
+    supervisor.err              what the supervisor itself has to complain about
+    work/                       the program's working directory, fresh for the attempt
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from typing import Any, Dict, Optional
+
+
+class Folder:
+    """Names and small files of a replica's folder."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        self.request_file = os.path.join(self.path, "request.json")
+        self.lock_file = os.path.join(self.path, "lock")
+        self.pid_file = os.path.join(self.path, "pid")
+        self.status_file = os.path.join(self.path, "status.json")
+        self.log_file = os.path.join(self.path, "log.jsonl")
+        self.errors_file = os.path.join(self.path, "supervisor.err")
+        self.work = os.path.join(self.path, "work")
+        self.stop_file = os.path.join(os.path.dirname(self.path), "stop")
+
+    def read_request(self) -> Dict[str, Any]:
+        """What to run."""
+        with open(self.request_file, encoding="utf-8") as file:
+            request: Dict[str, Any] = json.load(file)
+        return request
+
+    def read_status(self) -> Dict[str, Any]:
+        """What the supervisor last knew; empty if it never wrote."""
+        try:
+            with open(self.status_file, encoding="utf-8") as file:
+                status: Dict[str, Any] = json.load(file)
+            return status
+        except FileNotFoundError:
+            return {}
+
+    def write_status(self, status: Dict[str, Any]) -> None:
+        """Replace the status whole."""
+        write_whole(self.status_file, json.dumps(status))
+
+    def should_stop(self) -> bool:
+        """Whether the engine has fenced the attempt."""
+        return os.path.exists(self.stop_file)
+
+    def lock(self) -> Optional[int]:
+        """Take the supervisor's lock for the life of this process: a file descriptor, or None if another has it."""
+        descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def supervisor_lives(self) -> bool:
+        """Whether some process holds the lock."""
+        try:
+            descriptor = os.open(self.lock_file, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+
+def write_whole(path: str, text: str, mode: int = 0o600) -> None:
+    """Write a file by temp-then-rename: a reader sees all of it or none."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(temporary, path)

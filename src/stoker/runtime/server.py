@@ -1,0 +1,111 @@
+"""The way to Stoker's server, for one replica: join the rendezvous, ship lines, report. Retries for as long as it makes sense."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from typing import Any, Callable, Dict, Optional
+from urllib.parse import quote, urlsplit
+
+LONGEST_PAUSE_SECONDS = 5.0
+
+
+class Refused(Exception):
+    """The server knows this attempt no more, or never did: it has ended, or another one took its place."""
+
+
+class Unreachable(Exception):
+    """The server did not answer."""
+
+
+class Server:
+    """A connection to the server, kept open. For one thread."""
+
+    def __init__(self, request: Dict[str, Any]) -> None:
+        self._url = urlsplit(request["server"])
+        self._token = request["token"]
+        attempt, name = quote(request["attempt"], safe=""), f"{request['role']}-{request['index']}"
+        self._base = f"{self._url.path.rstrip('/')}/stoker/replica/v1/{attempt}/{name}"
+        self._connection: Optional[http.client.HTTPConnection] = None
+
+    def join(self, addresses: "list[str]", give_up: Callable[[], bool]) -> Dict[str, Any]:
+        """Say where we are, and wait until everybody has. Raises Refused; returns early, with {}, if told to give up."""
+        pause = 0.05
+        while not give_up():
+            try:
+                answer = self.post("join", {"addresses": addresses}, timeout=60.0)
+                if answer.get("cluster"):
+                    cluster: Dict[str, Any] = answer["cluster"]
+                    return cluster
+                pause = 0.05
+            except Unreachable:
+                time.sleep(pause)
+                pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+        return {}
+
+    def post(self, what: str, body: Dict[str, Any], timeout: float = 15.0) -> Dict[str, Any]:
+        """One request. Raises Refused or Unreachable."""
+        status, data = self._exchange("POST", f"{self._base}/{what}", json.dumps(body).encode(), timeout)
+        if status >= 500 or status == 429:
+            raise Unreachable(f"{status}")
+        if status >= 400:
+            raise Refused(data.decode(errors="replace")[:500])
+        answer: Dict[str, Any] = json.loads(data or b"{}")
+        return answer
+
+    def download(self, number: int, target: str) -> None:
+        """Fetch file `number` of the launch. Raises Refused or Unreachable."""
+        connection = self._open(60.0)
+        try:
+            connection.request("GET", f"{self._base}/files/{number}", headers=self._headers())
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise Refused(response.read(2000).decode(errors="replace"))
+            with open(target, "wb") as file:
+                while True:
+                    block = response.read(1 << 20)
+                    if not block:
+                        break
+                    file.write(block)
+        except (OSError, http.client.HTTPException) as error:
+            self._drop()
+            raise Unreachable(str(error)) from error
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._drop()
+
+    def _exchange(self, method: str, path: str, body: bytes, timeout: float) -> "tuple[int, bytes]":
+        for fresh in (
+            False,
+            True,
+        ):  # a kept connection may have been closed by the other side: then once more on a new one
+            connection = self._open(timeout)
+            kept = not fresh and connection.sock is not None
+            try:
+                connection.request(method, path, body, self._headers())
+                response = connection.getresponse()
+                return response.status, response.read()
+            except (OSError, http.client.HTTPException) as error:
+                self._drop()
+                if not kept:
+                    raise Unreachable(str(error)) from error
+        raise Unreachable("no answer")
+
+    def _headers(self) -> Dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+
+    def _open(self, timeout: float) -> http.client.HTTPConnection:
+        if self._connection is None:
+            kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
+            self._connection = kind(self._url.hostname or "", self._url.port, timeout=timeout)
+        self._connection.timeout = timeout
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout)
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,208 @@
+"""The road of one replica, from its request to its final report. Read `supervise` top to bottom."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+from .archive import BadArchive, unpack_source
+from .environment import InstallFailed, prepare
+from .exits import RESTARTABLE, exit_class, shown_exit_code
+from .fetch import fetch
+from .folder import Folder
+from .lines import Log
+from .ports import reserve
+from .processes import become_reaper
+from .program import Ended, Program
+from .server import Refused, Server
+from .wiring import Cluster, wiring
+
+DRAIN_SECONDS = 10.0
+_MOST_MESSAGE_CHARACTERS = 2048
+_MEMORY_ERRORS = (
+    "MemoryError",
+    "numpy._core._exceptions._ArrayMemoryError",
+    "numpy.core._exceptions._ArrayMemoryError",
+)
+
+
+class CannotStart(Exception):
+    """The program cannot be started at all; trying again would not help."""
+
+
+class Supervisor:
+    """One replica's life."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.request = folder.read_request()
+        self._stop_asked = False
+        self._status: Dict[str, Any] = {}
+        read_end, write_end = os.pipe()
+        for end in (read_end, write_end):
+            os.set_blocking(end, False)
+        self._wake = read_end
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._asked_to_stop)
+        signal.signal(signal.SIGINT, self._asked_to_stop)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake the wait
+        self.log = Log(open(folder.log_file, "ab", buffering=0), Server(self.request))
+
+    def supervise(self) -> None:
+        """Run the program to its end, whatever that is."""
+        try:
+            # 1. The packages and the environment.
+            self._tell(seen="STARTING")
+            command, environment = self._prepare()
+            # 2. Where everybody is. Nobody starts before all addresses are known.
+            cluster = self._join()
+            if not cluster:
+                return self._end(seen="FAILED", exit_code=143, message="stopped before it started")
+            environment.update(wiring(self.request, cluster))
+            # 3. The program, started again in place as often as its exits allow.
+            ended = self._run(command, environment)
+        except (CannotStart, InstallFailed, BadArchive, OSError) as error:
+            self.log.write("service", f"cannot start: {error}")
+            return self._end(seen="FAILED", message=str(error))
+        # 4. The outcome, after the last line of the log.
+        if ended.code == 0:
+            return self._end(seen="SUCCEEDED", exit_code=0)
+        code, out_of_memory = shown_exit_code(ended.code), self._ran_out_of_memory(ended)
+        self._end(seen="FAILED", exit_code=code, message=self._evidence(ended), out_of_memory=out_of_memory)
+
+    def _prepare(self) -> "tuple[List[str], Dict[str, str]]":
+        """The command and the environment, but for what depends on the cluster."""
+        request, work = self.request, self.folder.work
+        os.makedirs(work, exist_ok=True)
+        server = Server(request)
+        try:
+            packages = [fetch(server, request["cache"], file, self._must_stop) for file in request["packages"]]
+            source = [fetch(server, request["cache"], file, self._must_stop) for file in request["source"]]
+        except Refused as error:
+            raise CannotStart(f"a file of the program cannot be fetched: {error}") from error
+        finally:
+            server.close()
+        for archive in source:
+            unpack_source(archive, work)
+        site = prepare(request["python"], request["uv"], packages, request["cache"], self._say)
+        return list(request["command"]), self._environment(site)
+
+    def _environment(self, site: str) -> Dict[str, str]:
+        """What the program inherits, less what is Stoker's own, with its packages and its variables."""
+        request = self.request
+        variables = {k: v for k, v in os.environ.items() if not k.startswith("STOKER_")}
+        bin_folder = os.path.dirname(request["python"])
+        variables["PATH"] = os.pathsep.join([bin_folder, variables.get("PATH", os.defpath)])
+        variables["PYTHONUNBUFFERED"] = "1"
+        if site:
+            variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
+        variables.update(request["env"])
+        return variables
+
+    def _join(self) -> Cluster:
+        """Reserve our ports and wait for everybody else's. A replica that is alone knows everybody already."""
+        request = self.request
+        addresses = [f"{request['host']}:{port}" for port in reserve(3, request["host"])]
+        if request["is_alone"]:
+            self._tell(seen="STARTING", addresses=addresses)
+            return {} if self._must_stop() else {request["role"]: [addresses]}
+        server = Server(request)
+        try:
+            return server.join(addresses, self._must_stop)
+        except Refused as error:
+            raise CannotStart(f"the server does not know this attempt any more: {error}") from error
+        finally:
+            server.close()
+
+    def _run(self, command: List[str], environment: Dict[str, str]) -> Ended:
+        limit = self.request["in_place"]
+        for restart in range(limit + 1):
+            environment["STOKER_RESTART_COUNT"] = str(self.request["number"] - 1 + restart)
+            program = self._start(command, environment)
+            self._tell(seen="UP", program_pid=program.pid, restarts=restart)
+            ended = program.wait(self._must_stop, self._wake, self.request["grace_seconds"])
+            code = shown_exit_code(ended.code)
+            if code == 0 or ended.was_stopped or exit_class(code, self._ran_out_of_memory(ended)) != RESTARTABLE:
+                break
+            if restart < limit:
+                self._say(f"exited with status {code} and is started again in place ({restart + 1} of {limit})")
+                self._pause(min(10.0, 0.5 * 2**restart))
+        return ended
+
+    def _start(self, command: List[str], environment: Dict[str, str]) -> Program:
+        try:
+            return Program(command, environment, self.folder.work, self.log)
+        except FileNotFoundError:
+            raise CannotStart(f"there is no program {command[0]!r} on this machine") from None
+        except PermissionError:
+            raise CannotStart(f"{command[0]!r} may not be executed") from None
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self._must_stop():
+            time.sleep(0.05)
+
+    def _must_stop(self) -> bool:
+        return self._stop_asked or self.folder.should_stop()
+
+    def _asked_to_stop(self, *_: object) -> None:
+        self._stop_asked = True
+
+    def _say(self, line: str) -> None:
+        for part in line.splitlines():
+            self.log.write("service", part)
+
+    def _tell(self, **news: Any) -> None:
+        """Write to disk what is new, then ship it."""
+        self._status.update(news, at=time.time(), last_line=self.log.last_number)
+        self.folder.write_status(self._status)
+        self.log.report(dict(self._status))
+
+    def _end(self, **news: Any) -> None:
+        """The final status counts once it is on disk; the server hears of it after the last line."""
+        self._tell(**news)
+        self.log.drain(DRAIN_SECONDS)
+
+    def _ran_out_of_memory(self, ended: Ended) -> bool:
+        if ended.out_of_memory:
+            return True
+        last = self.log.last_errors[-1] if self.log.last_errors else ""
+        return ended.code == 1 and last.startswith(_MEMORY_ERRORS)
+
+    def _evidence(self, ended: Ended) -> str:
+        """The traceback that the program left, cut to size from its oldest frames, and why it ended."""
+        lines = list(self.log.last_errors)
+        starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+        traceback = "\n".join(lines[starts[-1] :]) if starts and ended.code > 0 else ""
+        if len(traceback) > _MOST_MESSAGE_CHARACTERS:
+            traceback = "…" + traceback[-_MOST_MESSAGE_CHARACTERS:]
+        reason = "Error"
+        if ended.out_of_memory:
+            reason = "OOMKilled"
+        elif ended.code < 0:
+            reason = f"Signal {signal.Signals(-ended.code).name}"
+        return f"{traceback}\nTermination reason: {reason}.".lstrip()
+
+
+def main(path: str) -> int:
+    """Supervise the replica of this folder, unless somebody else does, or it has ended, or may not start."""
+    folder = Folder(path)
+    lock: Optional[int] = folder.lock()
+    if lock is None:
+        return 0
+    with open(folder.pid_file, "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    if folder.read_status() or folder.should_stop():
+        return 0  # our predecessor got this far: a program is never started twice in one attempt
+    become_reaper()
+    supervisor = Supervisor(folder)
+    try:
+        supervisor.supervise()
+    except Exception as error:
+        print(f"the supervisor failed: {error!r}", file=sys.stderr)
+        supervisor._end(seen="FAILED", message=f"the supervisor failed: {error!r}")
+        raise
+    return 0

@@ -1,0 +1,24 @@
+"""What the written state now demands of the engines. Asked again every tick, so a crash loses nothing."""
+
+from __future__ import annotations
+
+from stoker.core.changes import Order, Start, Stop
+from stoker.core.states import AttemptState, ReplicaState
+from stoker.core.world import World
+
+from .settle import force_after_seconds
+
+
+def due(world: World, now: float) -> list[Order]:
+    """Start what is placed and was not all seen yet; stop what is stopping."""
+    orders: list[Order] = []
+    for attempt in world.attempts.values():
+        if attempt.state is AttemptState.STOPPING:
+            job = world.jobs[attempt.job]
+            late = attempt.stopping_at is not None and now >= attempt.stopping_at + force_after_seconds(job)
+            orders.append(Stop(attempt.id, force=late))
+        elif attempt.state in (AttemptState.PLACED, AttemptState.STARTING) and any(
+            replica.seen is ReplicaState.NOTHING for replica in attempt.replicas
+        ):
+            orders.append(Start(attempt.id))
+    return orders

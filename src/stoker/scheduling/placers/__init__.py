@@ -1,0 +1,1 @@
+"""Ways to place a gang, one a file; see registry.py."""

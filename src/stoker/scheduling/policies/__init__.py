@@ -1,0 +1,1 @@
+"""Orders of the queue, one a file; see registry.py."""

@@ -1,0 +1,175 @@
+"""What follows from what was seen: how live attempts move on, and what an ended attempt means for its job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stoker.core.changes import Change, MoveAttempt, MoveJob
+from stoker.core.job import Attempt, Job, Replica
+from stoker.core.states import (
+    FATE,
+    FINAL_REPLICA_STATES,
+    AttemptState,
+    Cause,
+    EndsWith,
+    Fate,
+    JobState,
+    ReplicaState,
+    Wish,
+)
+from stoker.core.world import World
+from stoker.runtime.exits import PERMANENT, exit_class
+
+LONGEST_BACKOFF_SECONDS = 60.0
+
+
+def settle(world: World, now: float) -> list[Change]:
+    """The moves that the written state now demands, one step each. Asked again until it says nothing."""
+    return [change for job in world.jobs.values() for change in _job_moves(world, job, now)]
+
+
+def next_deadline(world: World) -> float | None:
+    """When time alone will next demand something, in seconds since the epoch. None: never."""
+    return min((t for job in world.jobs.values() for t in _deadlines(job, world.attempt(job.id))), default=None)
+
+
+def _job_moves(world: World, job: Job, now: float) -> Iterator[Change]:
+    attempt = world.attempt(job.id)
+    if attempt is not None:
+        yield from _attempt_moves(job, attempt, now)
+    elif job.state is JobState.QUEUED:
+        if job.wish is Wish.CANCEL:
+            yield _job_ends(job, JobState.CANCELLED, now, job.wish_why)
+        elif _waited_out(job, now):
+            yield _job_ends(job, JobState.CANCELLED, now, _waited_out_message(job))
+
+
+def _attempt_moves(job: Job, attempt: Attempt, now: float) -> Iterator[Change]:
+    if attempt.state is AttemptState.STOPPING:
+        if all(replica.seen in FINAL_REPLICA_STATES for replica in attempt.replicas):
+            yield _move(attempt, AttemptState.ENDED, now)
+            yield job_fate(job, attempt, now)
+        return
+    stop = _why_stop(job, attempt, now)
+    if stop is not None:
+        yield _move(attempt, AttemptState.STOPPING, now, *stop)
+    elif attempt.state is AttemptState.PLACED and any(r.seen is not ReplicaState.NOTHING for r in attempt.replicas):
+        yield _move(attempt, AttemptState.STARTING, now)
+    elif attempt.state is AttemptState.STARTING and all(
+        r.seen in (ReplicaState.UP, ReplicaState.SUCCEEDED) for r in attempt.replicas
+    ):
+        yield _move(attempt, AttemptState.RUNNING, now)
+
+
+def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | None:
+    """Why a live attempt has to stop, most telling first. A job that is done is done, whatever else happened."""
+    if _is_done(job, attempt):
+        return Cause.COMPLETED, ""
+    if job.wish is Wish.CANCEL:
+        return Cause.CANCELLED, job.wish_why
+    if attempt.asked is not None:
+        return attempt.asked, ""
+    failed = _first(attempt, ReplicaState.FAILED)
+    if failed is not None:
+        cause = Cause.LAUNCH_FAILED if failed.exit_code is None else Cause.REPLICA_FAILED
+        return cause, failure_message(job, failed)
+    lost = _first(attempt, ReplicaState.LOST)
+    if lost is not None:
+        what = f"The replica {shown_role(lost.role)} {lost.index} was lost"
+        return Cause.REPLICA_LOST, f"{what}: {lost.message}" if lost.message else f"{what}."
+    if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:
+        return Cause.TIMED_OUT, f"The job ran longer than maxRunningTime ({job.spec.limits.running_seconds:g}s)."
+    if _waited_out(job, now):
+        return Cause.WAITED_OUT, _waited_out_message(job)
+    return None
+
+
+def _is_done(job: Job, attempt: Attempt) -> bool:
+    if job.spec.ends_with is EndsWith.ALL:
+        return all(r.seen is ReplicaState.SUCCEEDED for r in attempt.replicas)
+    return any(r.role == "chief" and r.seen is ReplicaState.SUCCEEDED for r in attempt.replicas)
+
+
+def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
+    """What an ended attempt means for its job, by the table FATE and the class of the exit."""
+    assert attempt.cause is not None, f"{attempt.id} stopped without a cause"
+    fate = FATE[attempt.cause]
+    if attempt.cause is Cause.REPLICA_FAILED:
+        failed = _first(attempt, ReplicaState.FAILED)
+        if failed is not None and exit_class(failed.exit_code or 0, failed.out_of_memory) == PERMANENT:
+            fate = Fate.FAIL
+    if job.wish is Wish.CANCEL and fate in (Fate.RETRY, Fate.REQUEUE):
+        fate = Fate.CANCEL
+    if fate is Fate.RETRY and job.failures >= job.spec.retry.whole_job:
+        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} It was tried {attempt.number} times in all.")
+    match fate:
+        case Fate.SUCCEED:
+            return _job_ends(job, JobState.SUCCEEDED, now, "")
+        case Fate.FAIL:
+            return _job_ends(job, JobState.FAILED, now, attempt.detail)
+        case Fate.CANCEL:
+            return _job_ends(job, JobState.CANCELLED, now, attempt.detail or job.wish_why)
+        case Fate.RETRY | Fate.REQUEUE:
+            counted = int(fate is Fate.RETRY)
+            backoff = min(LONGEST_BACKOFF_SECONDS, 2.0**job.failures) if counted else 0.0
+            return MoveJob(
+                job=job.id,
+                before=job.state,
+                after=JobState.QUEUED,
+                at=now,
+                message=attempt.detail,
+                counted=counted,
+                not_before=now + backoff,
+            )
+
+
+def failure_message(job: Job, replica: Replica) -> str:
+    """The sentence for Job.errorMessage. Shapes: AI Platform, understanding-training-service."""
+    who = f"The replica {shown_role(replica.role)} {replica.index}"
+    if replica.exit_code is None:
+        return f"{who} could not be started. {replica.message}".rstrip()
+    memory = " ran out of memory and" if replica.out_of_memory else ""
+    return f"{who}{memory} exited with a non-zero status of {replica.exit_code}. {replica.message}".rstrip()
+
+
+def shown_role(role: str) -> str:
+    """What AI Platform calls a role in messages and task names: the chief is the master there."""
+    return "master" if role == "chief" else role
+
+
+def _first(attempt: Attempt, seen: ReplicaState) -> Replica | None:
+    """The replica that was first seen so; the chief before others at the same moment."""
+    return min((r for r in attempt.replicas if r.seen is seen), key=lambda r: r.at, default=None)
+
+
+def _deadlines(job: Job, attempt: Attempt | None) -> Iterator[float]:
+    if attempt is not None and attempt.started_at is not None and attempt.state is AttemptState.RUNNING:
+        yield attempt.started_at + job.spec.limits.running_seconds
+    if attempt is not None and attempt.state is AttemptState.STOPPING and attempt.stopping_at is not None:
+        yield attempt.stopping_at + force_after_seconds(job)
+    if job.started_at is None and job.spec.limits.wait_seconds is not None:
+        yield job.submitted_at + job.spec.limits.wait_seconds
+    if job.state is JobState.QUEUED:
+        yield job.not_before
+
+
+def force_after_seconds(job: Job) -> float:
+    """How long after STOPPING the engine is told to kill instead of asking: the grace, and what its supervisor needs."""
+    return job.spec.limits.grace_seconds + 10.0
+
+
+def _waited_out(job: Job, now: float) -> bool:
+    wait = job.spec.limits.wait_seconds
+    return job.started_at is None and wait is not None and now >= job.submitted_at + wait
+
+
+def _waited_out_message(job: Job) -> str:
+    return f"The job was not RUNNING within maxWaitTime ({job.spec.limits.wait_seconds:g}s)."
+
+
+def _move(attempt: Attempt, after: AttemptState, now: float, cause: Cause | None = None, detail: str = "") -> Change:
+    return MoveAttempt(attempt=attempt.id, before=attempt.state, after=after, at=now, cause=cause, detail=detail)
+
+
+def _job_ends(job: Job, after: JobState, now: float, message: str) -> MoveJob:
+    return MoveJob(job=job.id, before=job.state, after=after, at=now, message=message)

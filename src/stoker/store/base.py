@@ -1,0 +1,79 @@
+"""What a store is: one log of changes, committed all or none, and the rows that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from stoker.core.changes import Change
+from stoker.core.job import Attempt, Job
+from stoker.core.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the story."""
+
+    n: int  # its position, from 1, without gaps in what one store shows
+    at: float  # when it was committed
+    by: str  # who did it: a user, `loop`, a replica
+    job: str  # the job that it concerns; empty for nodes
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A job in a list, with its newest attempt (None: none yet)."""
+
+    n: int  # grows with the order of submission; pages continue from it
+    job: Job
+    attempt: Attempt | None
+
+
+class Store(Protocol):
+    """Keeps everything. Safe to call from any thread."""
+
+    def commit(self, changes: Sequence[Change], *, by: str) -> int:
+        """Write all of the changes or none. Returns the story's new position once they are durable.
+
+        Raises AlreadyExists, NotFound, IllegalMove or Conflict when a change does not fit what is written, Unavailable when
+        it cannot be written (a full disk).
+        """
+        ...
+
+    def world(self) -> World:
+        """A World of one's own, true at its `position`."""
+        ...
+
+    def story(self, job: str = "", after: int = 0, limit: int | None = None) -> Iterator[Line]:
+        """The lines after a position, of one job or of all."""
+        ...
+
+    def position(self) -> int:
+        """The position of the last line."""
+        ...
+
+    def job(self, job: str) -> Listed:
+        """One job. Raises NotFound."""
+        ...
+
+    def jobs(self, project: str, *, before: int | None = None, limit: int = 100) -> list[Listed]:
+        """The jobs of a project, newest first, from before a page mark."""
+        ...
+
+    def attempts(self, job: str) -> list[Attempt]:
+        """Every attempt of a job, oldest first."""
+        ...
+
+    def attempt(self, attempt: str) -> Attempt:
+        """One attempt, live or ended. Raises NotFound."""
+        ...
+
+    def listen(self, ring: Callable[[int], None]) -> None:
+        """Call `ring(position)` after every commit, from the thread that committed."""
+        ...
+
+    def close(self) -> None:
+        """Write what is pending and let go of the files."""
+        ...

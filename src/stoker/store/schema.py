@@ -1,0 +1,65 @@
+"""The tables. Invariants are constraints here, so that an illegal state cannot be stored by anybody.
+
+A change of this file needs a new step in `migrations/`; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Float, Index, Integer, MetaData, String, Table, Text, UniqueConstraint, text
+
+metadata = MetaData()
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("n", Integer, primary_key=True),  # the order of submission; lists page by it
+    Column("id", String, nullable=False, unique=True),
+    Column("project", String, nullable=False),
+    Column("live", Integer, nullable=False),  # 1 until the job has ended
+    Column("body", Text, nullable=False),
+    Index("jobs_of_project", "project", "n"),
+    Index("live_jobs", "live", sqlite_where=text("live = 1")),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("job", String, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("live", Integer, nullable=False),  # 1 until it has ENDED
+    Column("body", Text, nullable=False),
+    UniqueConstraint("job", "number"),
+    # P2: at most one live attempt per job.
+    Index("one_live_attempt_per_job", "job", unique=True, sqlite_where=text("live = 1")),
+)
+
+holdings = Table(
+    "holdings",
+    metadata,
+    # P3: a device is never held twice.
+    Column("node", String, primary_key=True),
+    Column("device", String, primary_key=True),
+    Column("attempt", String, nullable=False),
+    Index("holdings_of_attempt", "attempt"),
+)
+
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("body", Text, nullable=False),
+)
+
+story = Table(
+    "story",
+    metadata,
+    Column("n", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("by", String, nullable=False),
+    Column("job", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("story_of_job", "job", "n"),
+    sqlite_autoincrement=True,
+)

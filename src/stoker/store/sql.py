@@ -1,0 +1,288 @@
+"""The store in a database: SQLite in WAL mode, embedded.
+
+One thread writes. Whoever commits hands it a batch and waits; it takes all batches that are waiting, writes each inside a
+savepoint of one transaction, and so many callers share one fsync (group commit). `synchronous=FULL`: what is acknowledged
+survives a power cut.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from stoker.clock import Clock, SystemClock
+from stoker.core.changes import Change
+from stoker.core.errors import AlreadyExists, IllegalMove, NotFound, StokerError, Unavailable
+from stoker.core.ids import split_job_id
+from stoker.core.job import Attempt, Job
+from stoker.core.node import Node
+from stoker.core.states import FINAL_JOB_STATES, AttemptState
+from stoker.core.world import World
+
+from .base import Line, Listed
+from .migrate import migrate
+from .rows import decode, decode_change, encode
+from .schema import attempts, holdings, jobs, nodes, story
+from .write import job_of, write
+
+_LARGEST_BATCH = 256
+
+
+class SqlStore:
+    """Implements Store on a SQLite file."""
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._engine = _engine(path)
+        migrate(self._engine)
+        self._listeners: list[Callable[[int], None]] = []
+        self._waiting: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        self._position = self._read_position()
+        self._closed = False
+        self._writer = threading.Thread(target=self._write_for_ever, name="store-writer", daemon=True)
+        self._writer.start()
+
+    def commit(self, changes: Sequence[Change], *, by: str) -> int:
+        """Write all of the changes or none; returns when they are durable."""
+        if not changes:
+            return self._position
+        if self._closed:
+            raise Unavailable("the store is closed")
+        batch = _Batch(changes, by)
+        self._waiting.put(batch)
+        return batch.done.result()
+
+    def world(self) -> World:
+        """A World of one's own."""
+        with self._engine.connect() as db:
+            db.exec_driver_sql("BEGIN")  # one snapshot for all four
+            live_jobs = [decode(Job, body) for (body,) in db.execute(sa.select(jobs.c.body).where(jobs.c.live == 1))]
+            live = [decode(Attempt, b) for (b,) in db.execute(sa.select(attempts.c.body).where(attempts.c.live == 1))]
+            all_nodes = [decode(Node, body) for (body,) in db.execute(sa.select(nodes.c.body))]
+            position = db.execute(sa.select(sa.func.max(story.c.n))).scalar_one() or 0
+        return World(
+            jobs={job.id: job for job in live_jobs},
+            attempts={attempt.id: attempt for attempt in live},
+            attempt_of={attempt.job: attempt.id for attempt in live},
+            nodes={node.name: node for node in all_nodes},
+            position=position,
+        )
+
+    def story(self, job: str = "", after: int = 0, limit: int | None = None) -> Iterator[Line]:
+        """The lines after a position."""
+        query = sa.select(story).where(story.c.n > after).order_by(story.c.n).limit(limit)
+        if job:
+            query = query.where(story.c.job == job)
+        with self._engine.connect() as db:
+            rows = db.execute(query).all()
+        for row in rows:
+            yield Line(n=row.n, at=row.at, by=row.by, job=row.job, change=decode_change(row.kind, row.body))
+
+    def position(self) -> int:
+        """The position of the last line."""
+        return self._position
+
+    def job(self, job: str) -> Listed:
+        """One job."""
+        with self._engine.connect() as db:
+            row = db.execute(sa.select(jobs.c.n, jobs.c.body).where(jobs.c.id == job)).first()
+            if row is None:
+                raise NotFound(f"no job {job}")
+            return _listed(db, row.n, decode(Job, row.body))
+
+    def jobs(self, project: str, *, before: int | None = None, limit: int = 100) -> list[Listed]:
+        """The jobs of a project, newest first."""
+        query = sa.select(jobs.c.n, jobs.c.body).where(jobs.c.project == project).order_by(jobs.c.n.desc()).limit(limit)
+        if before is not None:
+            query = query.where(jobs.c.n < before)
+        with self._engine.connect() as db:
+            return [_listed(db, row.n, decode(Job, row.body)) for row in db.execute(query).all()]
+
+    def attempts(self, job: str) -> list[Attempt]:
+        """Every attempt of a job, oldest first."""
+        query = sa.select(attempts.c.body).where(attempts.c.job == job).order_by(attempts.c.number)
+        with self._engine.connect() as db:
+            return [decode(Attempt, body) for (body,) in db.execute(query)]
+
+    def attempt(self, attempt: str) -> Attempt:
+        """One attempt."""
+        with self._engine.connect() as db:
+            return _Rows(db).read_attempt(attempt)
+
+    def listen(self, ring: Callable[[int], None]) -> None:
+        """Call `ring` after every commit."""
+        self._listeners.append(ring)
+
+    def close(self) -> None:
+        """Write what is pending and let go of the files."""
+        if not self._closed:
+            self._closed = True
+            self._waiting.put(None)
+            self._writer.join()
+            self._engine.dispose()
+
+    def _read_position(self) -> int:
+        with self._engine.connect() as db:
+            return db.execute(sa.select(sa.func.max(story.c.n))).scalar_one() or 0
+
+    def _write_for_ever(self) -> None:
+        open_for_work = True
+        while open_for_work:
+            batches = [self._waiting.get()]
+            while len(batches) < _LARGEST_BATCH:
+                try:
+                    batches.append(self._waiting.get_nowait())
+                except queue.Empty:
+                    break
+            open_for_work = None not in batches
+            self._write([batch for batch in batches if batch is not None])
+
+    def _write(self, batches: Sequence[_Batch]) -> None:
+        """One transaction for all; each batch stands or falls alone. Nobody hears of success before the commit."""
+        written: list[_Batch] = []
+        try:
+            with self._engine.connect() as db:
+                db.exec_driver_sql("BEGIN IMMEDIATE")
+                for batch in batches:
+                    self._write_one(db, batch)
+                    written.append(batch)
+                db.commit()
+                self._position = db.execute(sa.select(sa.func.max(story.c.n))).scalar_one() or 0
+        except sa.exc.SQLAlchemyError as error:
+            problem = Unavailable(
+                f"the database cannot be written: {getattr(error, 'orig', error)}",
+                fix="free some disk space under $STOKER_HOME; nothing that was accepted is lost",
+            )
+            for batch in batches:
+                batch.error = batch.error or problem
+        for batch in batches:
+            if batch.error is not None:
+                batch.done.set_exception(batch.error)
+            else:
+                batch.done.set_result(self._position)
+        for ring in self._listeners:
+            ring(self._position)
+
+    def _write_one(self, db: Connection, batch: _Batch) -> None:
+        db.exec_driver_sql("SAVEPOINT batch")
+        try:
+            rows = _Rows(db)
+            for change in batch.changes:
+                write(rows, change)
+            now = self._clock.now()
+            db.execute(
+                sa.insert(story),
+                [
+                    {"at": now, "by": batch.by, "job": job_of(c), "kind": type(c).__name__, "body": encode(c)}
+                    for c in batch.changes
+                ],
+            )
+            db.exec_driver_sql("RELEASE batch")
+        except StokerError as error:
+            db.exec_driver_sql("ROLLBACK TO batch")
+            db.exec_driver_sql("RELEASE batch")
+            batch.error = error
+
+
+class _Batch:
+    """What one caller wants written, and where it waits for the answer."""
+
+    __slots__ = ("by", "changes", "done", "error")
+
+    def __init__(self, changes: Sequence[Change], by: str) -> None:
+        self.changes = changes
+        self.by = by
+        self.done: Future[int] = Future()
+        self.error: Exception | None = None
+
+
+class _Rows:
+    """The rows, within one transaction."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+
+    def read_job(self, job: str) -> Job:
+        body = self._db.execute(sa.select(jobs.c.body).where(jobs.c.id == job)).scalar()
+        if body is None:
+            raise NotFound(f"no job {job}")
+        return decode(Job, body)
+
+    def insert_job(self, job: Job) -> None:
+        row = {"id": job.id, "project": split_job_id(job.id)[0], "live": 1, "body": encode(job)}
+        try:
+            self._db.execute(sa.insert(jobs), row)
+        except sa.exc.IntegrityError:
+            raise AlreadyExists(f"there is a job {job.id} already") from None
+
+    def update_job(self, job: Job) -> None:
+        live = int(job.state not in FINAL_JOB_STATES)
+        self._db.execute(sa.update(jobs).where(jobs.c.id == job.id).values(live=live, body=encode(job)))
+
+    def read_attempt(self, attempt: str) -> Attempt:
+        body = self._db.execute(sa.select(attempts.c.body).where(attempts.c.id == attempt)).scalar()
+        if body is None:
+            raise NotFound(f"no attempt {attempt}")
+        return decode(Attempt, body)
+
+    def insert_attempt(self, attempt: Attempt) -> None:
+        row = {
+            "id": attempt.id,
+            "job": attempt.job,
+            "number": attempt.number,
+            "live": 1,
+            "body": encode(attempt),
+        }
+        try:
+            self._db.execute(sa.insert(attempts), row)
+        except sa.exc.IntegrityError:
+            raise IllegalMove(f"{attempt.job} has a live attempt already") from None
+
+    def update_attempt(self, attempt: Attempt) -> None:
+        live = int(attempt.state is not AttemptState.ENDED)
+        self._db.execute(sa.update(attempts).where(attempts.c.id == attempt.id).values(live=live, body=encode(attempt)))
+
+    def hold(self, attempt: str, devices: Iterable[tuple[str, str]]) -> None:
+        rows = [{"node": node, "device": device, "attempt": attempt} for node, device in devices]
+        if not rows:
+            return
+        try:
+            self._db.execute(sa.insert(holdings), rows)
+        except sa.exc.IntegrityError:
+            raise IllegalMove(f"a device that {attempt} was to get is held already") from None
+
+    def release(self, attempt: str) -> None:
+        self._db.execute(sa.delete(holdings).where(holdings.c.attempt == attempt))
+
+    def put_node(self, node: Node) -> None:
+        self.delete_node(node.name)
+        self._db.execute(sa.insert(nodes), {"name": node.name, "body": encode(node)})
+
+    def delete_node(self, name: str) -> None:
+        self._db.execute(sa.delete(nodes).where(nodes.c.name == name))
+
+
+def _listed(db: Connection, n: int, job: Job) -> Listed:
+    """The job with its newest attempt, which has the number of its tries."""
+    if not job.tries:
+        return Listed(n=n, job=job, attempt=None)
+    query = sa.select(attempts.c.body).where(attempts.c.job == job.id, attempts.c.number == job.tries)
+    return Listed(n=n, job=job, attempt=decode(Attempt, db.execute(query).scalar_one()))
+
+
+def _engine(path: Path) -> Engine:
+    engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 30})
+
+    @sa.event.listens_for(engine, "connect")
+    def _set_up(connection: object, _record: object) -> None:
+        connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
+            connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
+
+    return engine

@@ -1,0 +1,71 @@
+"""What each change does to the rows. Every store goes through `write`, so that they cannot differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from stoker.core import changes as c
+from stoker.core.ids import job_of_attempt
+from stoker.core.job import Attempt, Job
+from stoker.core.node import Node
+from stoker.core.states import AttemptState, JobState
+from stoker.core.world import attempt_after, job_after
+
+
+class Rows(Protocol):
+    """Rows within one transaction. The reads raise NotFound."""
+
+    def read_job(self, job: str) -> Job: ...
+    def insert_job(self, job: Job) -> None: ...  # raises AlreadyExists
+    def update_job(self, job: Job) -> None: ...
+    def read_attempt(self, attempt: str) -> Attempt: ...
+    def insert_attempt(self, attempt: Attempt) -> None: ...  # raises IllegalMove if the job has a live one
+    def update_attempt(self, attempt: Attempt) -> None: ...
+    def hold(self, attempt: str, devices: Iterable[tuple[str, str]]) -> None: ...  # raises IllegalMove if one is held
+    def release(self, attempt: str) -> None: ...
+    def put_node(self, node: Node) -> None: ...
+    def delete_node(self, name: str) -> None: ...
+
+
+def write(rows: Rows, change: c.Change) -> None:
+    """Carry one change into the rows."""
+    match change:
+        case c.Submit():
+            rows.insert_job(change.job)
+        case c.NodeSeen():
+            rows.put_node(change.node)
+        case c.NodeGone():
+            rows.delete_node(change.name)
+        case c.Open():
+            rows.update_job(job_after(rows.read_job(change.attempt.job), change))
+            rows.insert_attempt(change.attempt)
+            rows.hold(change.attempt.id, [(p.node, d) for p in change.attempt.placements for d in p.devices])
+        case c.Cancel() | c.Relabel() | c.MoveJob():
+            rows.update_job(job_after(rows.read_job(change.job), change))
+        case c.Explain():
+            job = rows.read_job(change.job)
+            if job.state is JobState.QUEUED:
+                rows.update_job(job_after(job, change))
+        case c.Ask() | c.Note() | c.MoveAttempt():
+            attempt = attempt_after(rows.read_attempt(change.attempt), change)
+            rows.update_attempt(attempt)
+            if attempt.state is AttemptState.ENDED:
+                rows.release(attempt.id)
+            if isinstance(change, c.MoveAttempt) and change.after is AttemptState.RUNNING:
+                rows.update_job(job_after(rows.read_job(attempt.job), change))
+
+
+def job_of(change: c.Change) -> str:
+    """The job that a change concerns; empty for nodes."""
+    match change:
+        case c.Submit():
+            return change.job.id
+        case c.Open():
+            return change.attempt.job
+        case c.Cancel() | c.Relabel() | c.Explain() | c.MoveJob():
+            return change.job
+        case c.Ask() | c.Note() | c.MoveAttempt():
+            return job_of_attempt(change.attempt)
+        case c.NodeSeen() | c.NodeGone():
+            return ""
