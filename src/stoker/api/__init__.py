@@ -1,0 +1,1 @@
+"""HTTP in and out. Nothing is decided here: parse, one call, show."""

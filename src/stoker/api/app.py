@@ -1,0 +1,48 @@
+"""The HTTP application: the dialects behind one guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from stoker import __version__
+from stoker.core.errors import StokerError
+from stoker.registry import load, names
+
+from .auth import Guard, Tokens
+from .errors import on_http_error, on_stoker_error, on_unexpected_error
+from .services import Services
+
+
+def make_app(services: Services, tokens: Tokens, hosts: frozenset[str], *, needs_token: bool = True) -> ASGIApp:
+    """The application, to be served."""
+    return Guard(routes(services), tokens, hosts, needs_token)
+
+
+def routes(services: Services) -> FastAPI:
+    """Every route, without the guard."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        services.bell.attach()
+        yield
+
+    app = FastAPI(
+        title="Stoker",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/stoker/v1/openapi.json",
+        lifespan=lifespan,
+    )
+    app.state.services = services
+    for name in names("dialects"):
+        app.include_router(load("dialects", name))
+    app.add_exception_handler(StokerError, on_stoker_error)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(Exception, on_unexpected_error)
+    return app

@@ -1,0 +1,58 @@
+"""Wakes the streams and waiters of the event loop when something was committed, or a log has grown."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+
+class Bell:
+    """Rung from any thread; waited for in the event loop."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._pending = False
+        self.closed = False
+
+    def attach(self) -> None:
+        """Use the running event loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def ring(self, _: Any = None) -> None:
+        """Wake everybody who waits. Many rings before anybody looks are one."""
+        if self._loop is not None and not self._pending:
+            self._pending = True
+            try:
+                self._loop.call_soon_threadsafe(self._wake)
+            except RuntimeError:
+                pass  # the event loop has ended
+
+    def close(self) -> None:
+        """Wake everybody for the last time: streams end."""
+        self.closed = True
+        self._wake()
+
+    def next(self) -> asyncio.Future[None]:
+        """The next ring. Take it before you look, or you may miss what happens between looking and waiting."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.closed:
+            future.set_result(None)
+        else:
+            self._waiting.append(future)
+        return future
+
+    def _wake(self) -> None:
+        self._pending = False
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+async def wait(ring: asyncio.Future[None], seconds: float) -> None:
+    """Wait for a ring, but no longer than this."""
+    try:
+        await asyncio.wait_for(asyncio.shield(ring), seconds)
+    except TimeoutError:
+        ring.cancel()

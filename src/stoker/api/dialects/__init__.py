@@ -1,0 +1,1 @@
+"""The languages that the server speaks, one a file or folder; see registry.py."""

@@ -1,0 +1,142 @@
+"""What replicas say: where they are, what they print, how they end. Their token opens their own attempt's routes only.
+
+Writes of an attempt that has ended are refused: another one may have taken its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from stoker.api.bell import wait
+from stoker.api.services import Services, read_json, services
+from stoker.control.enact import launch_files
+from stoker.core.changes import Note
+from stoker.core.errors import BadSpec, Conflict, NotFound, Violation
+from stoker.core.ids import job_id
+from stoker.core.job import Attempt, Replica
+from stoker.core.states import AttemptState, ReplicaState
+from stoker.core.world import tells_news
+
+JOIN_SECONDS = 30.0
+_BLOCK_BYTES = 1 << 20
+
+router = APIRouter(prefix="/stoker/replica/v1/{project}/{number}/{replica}")
+
+
+@router.post("/join")
+async def join(project: str, number: str, replica: str, request: Request) -> Any:
+    """Note where a replica is, and answer once everybody has said it; empty after a while, to be asked again."""
+    site, body = services(request), await read_json(request)
+    attempt = job_id(project, number)
+    await run_in_threadpool(_report, site, attempt, replica, {"seen": "STARTING", **body})
+    for _ in range(int(JOIN_SECONDS)):
+        ring = site.bell.next()
+        found = await run_in_threadpool(_live, site, attempt)
+        if all(r.addresses for r in found.replicas):
+            return {"cluster": _cluster(found)}
+        await wait(ring, 1.0)
+        if site.bell.closed:
+            break
+    return {}
+
+
+@router.post("/lines")
+async def lines(project: str, number: str, replica: str, request: Request) -> Any:
+    """Keep lines of output."""
+    body = await read_json(request)
+    await run_in_threadpool(_keep_lines, services(request), job_id(project, number), replica, body)
+    return {}
+
+
+@router.post("/report")
+async def report(project: str, number: str, replica: str, request: Request) -> Any:
+    """Note what became of a replica, after the lines that come with it."""
+    body = await read_json(request)
+    site, attempt = services(request), job_id(project, number)
+    await run_in_threadpool(_keep_lines, site, attempt, replica, body)
+    await run_in_threadpool(_report, site, attempt, replica, body)
+    return {}
+
+
+@router.get("/files/{file}")
+def download(project: str, number: str, replica: str, file: int, request: Request) -> Response:
+    """A file of the launch, by its number."""
+    site = services(request)
+    attempt = _live(site, job_id(project, number))
+    uris = launch_files(site.store.job(attempt.job).job)
+    if not 0 <= file < len(uris):
+        raise NotFound(f"this launch has no file {file}")
+    site.files.stamp(uris[file])  # so that a missing file is a 404, not a cut-off answer
+
+    def blocks() -> Any:
+        with site.files.read(uris[file]) as opened:
+            while block := opened.read(_BLOCK_BYTES):
+                yield block
+
+    return StreamingResponse(blocks(), media_type="application/octet-stream")
+
+
+def _live(site: Services, attempt: str) -> Attempt:
+    found = site.store.attempt(attempt)
+    if found.state is AttemptState.ENDED:
+        raise Conflict(f"attempt {attempt} has ended")
+    return found
+
+
+def _replica(attempt: Attempt, name: str) -> Replica:
+    for replica in attempt.replicas:
+        if f"{replica.role}-{replica.index}" == name:
+            return replica
+    raise NotFound(f"attempt {attempt.id} has no replica {name}")
+
+
+def _keep_lines(site: Services, attempt: str, replica: str, body: Any) -> None:
+    _replica(_live(site, attempt), replica)
+    found = body.get("lines", []) if isinstance(body, dict) else None
+    if not isinstance(found, list) or not all(map(_is_line, found)):
+        raise BadSpec([Violation("lines", "a list of {n, t, s, m} is needed")])
+    site.logs.append(attempt, replica, found)
+
+
+def _is_line(line: Any) -> bool:
+    return (
+        isinstance(line, dict)
+        and isinstance(line.get("n"), int)
+        and isinstance(line.get("t"), int | float)
+        and line.get("s") in ("out", "err", "service")
+        and isinstance(line.get("m"), str)
+    )
+
+
+def _report(site: Services, attempt: str, name: str, body: Any) -> None:
+    found = _live(site, attempt)
+    replica = _replica(found, name)
+    try:
+        code = body.get("exit_code")
+        note = Note(
+            attempt=attempt,
+            role=replica.role,
+            index=replica.index,
+            seen=ReplicaState(body["seen"]),
+            at=site.commands.clock.now(),
+            exit_code=None if code is None else int(code),
+            addresses=tuple(map(str, body.get("addresses", ()))),
+            message=str(body.get("message", ""))[:4000],
+            out_of_memory=bool(body.get("out_of_memory")),
+        )
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise BadSpec([Violation("report", f"not a report: {error}")]) from None
+    if tells_news(found, note):
+        site.store.commit([note], by=f"replica {name}")
+
+
+def _cluster(attempt: Attempt) -> dict[str, list[list[str]]]:
+    """Role → for each index its addresses. Replicas that have ended already keep theirs."""
+    cluster: dict[str, list[list[str]]] = {}
+    for replica in sorted(attempt.replicas, key=lambda r: r.index):
+        cluster.setdefault(replica.role, []).append(list(replica.addresses))
+    return cluster

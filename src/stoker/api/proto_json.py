@@ -1,0 +1,194 @@
+"""Reads and writes proto3 JSON by tables of fields, so that a dialect is a table and not code.
+
+Accepted as proto3 does: lowerCamelCase and snake_case names, numbers as text, enums by name or number, booleans as text
+(contract, section 0). The result is canonical: lowerCamelCase, int64 as text, enums by name. What is wrong is reported all at
+once, each with the snake_case path of its field.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.core.errors import Violation
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_SECONDS = re.compile(r"(\d{1,12})(\.\d{1,9})?s")
+
+
+def snake(name: str) -> str:
+    """`masterConfig` → `master_config`."""
+    return _CAMEL.sub(lambda m: "_" + m[1].lower(), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The type of a field: reads one value into its canonical form, or raises ValueError with what is needed."""
+
+    name: str
+
+    def read(self, value: Any) -> Any:
+        """The canonical form."""
+        match self.name:
+            case "string":
+                if isinstance(value, str):
+                    return value
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    return str(value)  # YAML reads 2.11 as a number
+                raise ValueError("a text is needed")
+            case "int64":
+                return str(_whole(value))
+            case "int32":
+                return _whole(value)
+            case "double":
+                return _number(value)
+            case "bool":
+                if isinstance(value, bool):
+                    return value
+                if isinstance(value, str) and value.lower() in ("true", "false"):
+                    return value.lower() == "true"
+                raise ValueError("true or false is needed")
+            case "duration":
+                if isinstance(value, str) and _SECONDS.fullmatch(value):
+                    return value
+                raise ValueError("seconds with the suffix 's' are needed, like 7200s or 3.5s")
+            case _:
+                raise AssertionError(self.name)
+
+
+STRING, INT64, INT32, DOUBLE, BOOL, DURATION = map(Kind, ("string", "int64", "int32", "double", "bool", "duration"))
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """A field with names; `numbers`: name → its number on the wire."""
+
+    numbers: Mapping[str, int]
+
+    def read(self, value: Any) -> str:
+        """The name."""
+        if isinstance(value, str) and value in self.numbers:
+            return value
+        for name, number in self.numbers.items():
+            if value == number and not isinstance(value, bool):
+                return name
+        near = difflib.get_close_matches(str(value).upper().replace("-", "_"), self.numbers, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ValueError(f"{value!r} is not known; {hint}there are {', '.join(self.numbers)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A repeated field."""
+
+    item: Kind | Enum | Message
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A map from texts to values of one kind."""
+
+    item: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Any_:
+    """A part that is kept as it is, to be looked at elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOnly:
+    """A field of answers. In a request it is ignored, not refused (contract, section 0)."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message: its fields by their lowerCamelCase names."""
+
+    name: str
+    fields: Mapping[str, Field]
+    _by_spelling: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in self.fields:
+            self._by_spelling[name] = name
+            self._by_spelling[snake(name)] = name
+
+    def read(self, value: Any, path: str, violations: list[Violation]) -> dict[str, Any]:
+        """The canonical form of what can be read; the rest is added to the violations."""
+        if not isinstance(value, dict):
+            violations.append(Violation(path or snake(self.name), f"a table of fields is needed, not {_shown(value)}"))
+            return {}
+        found: dict[str, Any] = {}
+        for key, part in value.items():
+            name = self._by_spelling.get(key) if isinstance(key, str) else None
+            if name is None:
+                violations.append(Violation(path or snake(self.name[0].lower() + self.name[1:]), self._unknown(key)))
+            elif part is not None and not isinstance(self.fields[name], OutputOnly):
+                read = _read(self.fields[name], part, f"{path}.{snake(name)}" if path else snake(name), violations)
+                if read is not None:
+                    found[name] = read
+        return found
+
+    def _unknown(self, key: Any) -> str:
+        known = [n for n, kind in self.fields.items() if not isinstance(kind, OutputOnly)]
+        near = difflib.get_close_matches(str(key), known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        return f"{self.name} has no field {str(key)[:80]!r}; {hint}"
+
+
+Field = Kind | Enum | ListOf | MapOf | Any_ | OutputOnly | Message
+
+
+def _read(kind: Field, value: Any, path: str, violations: list[Violation]) -> Any:
+    try:
+        match kind:
+            case Message():
+                return kind.read(value, path, violations)
+            case ListOf():
+                if not isinstance(value, list):
+                    raise ValueError(f"a list is needed, not {_shown(value)}")
+                items = [_read(kind.item, part, f"{path}[{n}]", violations) for n, part in enumerate(value)]
+                return [item for item in items if item is not None]
+            case MapOf():
+                if not isinstance(value, dict):
+                    raise ValueError(f"a table is needed, not {_shown(value)}")
+                return {str(key): _read(kind.item, part, f"{path}.{key}", violations) for key, part in value.items()}
+            case Any_():
+                return value
+            case Kind() | Enum():
+                return kind.read(value)
+            case OutputOnly():
+                return None
+    except ValueError as error:
+        violations.append(Violation(path, str(error)))
+        return None
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,19}", value):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+        return value
+    raise ValueError(f"a whole number is needed, not {_shown(value)}")
+
+
+def _number(value: Any) -> float:
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isfinite(number):
+        return number
+    raise ValueError(f"a number is needed, not {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,238 @@
+"""Ties the rooms together: the one place that knows them all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from stoker import __version__
+from stoker.api.auth import LOOPBACK_NAMES, Tokens, allowed_hosts, read_or_make_token
+from stoker.api.bell import Bell
+from stoker.api.services import Services
+from stoker.clock import Clock, SystemClock
+from stoker.config import Config
+from stoker.control.commands import Commands
+from stoker.control.enact import Enact, Runtimes
+from stoker.control.loop import Loop
+from stoker.core.errors import Unavailable
+from stoker.core.node import Node
+from stoker.engines.base import Engine
+from stoker.engines.local import LocalEngine
+from stoker.engines.virtual import declared_nodes
+from stoker.gpu.device import Device, Driver, visible
+from stoker.hardware.accelerators import find_accelerator
+from stoker.registry import load, names
+from stoker.runtime.zipapp import build as build_runtime
+from stoker.store.base import Store
+from stoker.store.files import Files, has_cloud_credentials
+from stoker.store.logs import Logs
+from stoker.store.sql import SqlStore
+
+_log = logging.getLogger("stoker")
+
+
+@dataclass(slots=True, kw_only=True)
+class Stoker:
+    """A whole Stoker, before any socket: everything tied, nothing running."""
+
+    config: Config
+    tokens: Tokens
+    store: Store
+    loop: Loop
+    services: Services
+
+    def close(self) -> None:
+        """End the loop, write what is pending."""
+        self.loop.stop()
+        self.store.close()
+
+
+def build(config: Config, *, url: str, clock: Clock | None = None, driver: Driver | None = None) -> Stoker:
+    """Tie a Stoker together. `url`: where its replicas will reach it."""
+    home, clock = config.home, clock or SystemClock()
+    tokens = read_or_make_token(home / "token")
+    nodes = this_machine(driver or load("drivers", "nvml")()) + declared_nodes(config["fake"], "local")
+    engine: Engine = LocalEngine(
+        home,
+        nodes=nodes,
+        runtime=Path(build_runtime(str(home / "cache"))),
+        server_url=lambda: url,
+        token=tokens.of_attempt,
+        uv=_find_uv(),
+    )
+    engines = {"local": engine}
+    store = SqlStore(home / "stoker.db", clock)
+    files = make_files(config)
+    logs = Logs(home / "logs")
+    placer = load("placers", config["placer"])()
+    enact = Enact(
+        engines=engines,
+        kinds={name: load("kinds", name)() for name in names("kinds")},
+        files=files,
+        runtimes=Runtimes(default=sys.executable, by_version=config["runtimes"]),
+    )
+    loop = Loop(
+        store=store,
+        logs=logs,
+        engines=engines,
+        policy=load("policies", config["policy"])(),
+        placer=placer,
+        enact=enact,
+        clock=clock,
+        hold=config["hold"],
+    )
+    bell = Bell()
+    store.listen(bell.ring)
+    logs.listen(bell.ring)
+    services = Services(
+        config=config,
+        store=store,
+        commands=Commands(store=store, files=files, placer=placer, clock=clock),
+        logs=logs,
+        files=files,
+        engines=engines,
+        bell=bell,
+        shut_down=lambda: None,
+    )
+    return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services)
+
+
+def serve(config: Config) -> None:
+    """Run the server until it is told to end. Raises Unavailable if it cannot start."""
+    import uvicorn
+
+    from stoker.api.app import make_app
+
+    home = config.home
+    lock = take_home(home)
+    listening = listen(config)
+    host, port = config["host"], listening.getsockname()[1]
+    check_exposure(config)
+    url = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
+    stoker = build(config, url=url)
+    server: uvicorn.Server | None = None
+
+    def shut_down() -> None:
+        if server is not None:
+            server.should_exit = True
+        stoker.services.bell.closed = True
+        stoker.services.bell.ring()
+
+    services = replace(stoker.services, shut_down=shut_down)
+    app = make_app(services, stoker.tokens, allowed_hosts(host, port), needs_token=config["auth"])
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, server_header=False)
+    )
+    about = {"url": url, "pid": os.getpid(), "version": __version__, "started_at": time.time(), "auth": config["auth"]}
+    stoker.loop.start()
+    try:
+        _write(home / "server.json", json.dumps(about))
+        _log.warning("stoker %s listens on %s, home %s", __version__, url, home)
+        server.run(sockets=[listening])
+    finally:
+        (home / "server.json").unlink(missing_ok=True)
+        stoker.close()
+        lock.close()
+
+
+def take_home(home: Path) -> IO[str]:
+    """Lock the state folder: one server per home. Raises Unavailable."""
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = open(home / "server.lock", "w")
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Unavailable(
+            f"another server uses {home} already", fix="stoker status shows it; or set STOKER_HOME to another folder"
+        ) from None
+    except OSError as error:
+        raise Unavailable(
+            f"{home} cannot be used: {error.strerror or error}", fix="set STOKER_HOME to a folder of yours"
+        ) from None
+    return lock
+
+
+def listen(config: Config) -> socket.socket:
+    """A listening socket. A port that nobody chose may give way to a free one; a chosen one that is busy is an error."""
+    host, port = config["host"], config["port"]
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ports = [port] if config.values["port"].source != "default" else [port, 0]
+    for candidate in ports:
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, candidate))
+            listening.listen(2048)
+            return listening
+        except OSError as error:
+            listening.close()
+            problem = error
+    raise Unavailable(
+        f"cannot listen on {host}:{port}: {problem.strerror or problem}",
+        fix="another program may use that port: choose another with --port, or 0 for any",
+    )
+
+
+def check_exposure(config: Config) -> None:
+    """Without a token nobody but this machine may reach the server. Raises Unavailable."""
+    is_loopback = config["host"] in (*LOOPBACK_NAMES, "::1") or config["host"].startswith("127.")
+    if not config["auth"] and not is_loopback:
+        raise Unavailable(
+            f"refusing to listen on {config['host']} without a token: anybody there could run code here",
+            fix="leave --no-auth out, or listen on 127.0.0.1",
+        )
+
+
+def make_files(config: Config) -> Files:
+    """The site's files, by its settings."""
+    choice = config["unmapped_buckets"]
+    keep_here = choice == "here" or (choice == "auto" and not has_cloud_credentials(os.environ))
+    return Files(config.home / "buckets", buckets=config["buckets"], keep_buckets_here=keep_here)
+
+
+def this_machine(driver: Driver) -> list[Node]:
+    """This machine as a node; as several, if it has GPUs of several types."""
+    by_type: dict[str, list[Device]] = {}
+    for device in visible(driver.devices(), os.environ.get("CUDA_VISIBLE_DEVICES")):
+        accelerator = find_accelerator(device.product)
+        by_type.setdefault(accelerator.name if accelerator else device.product.upper().replace(" ", "_"), []).append(
+            device
+        )
+    types: Sequence[tuple[str, list[Device]]] = list(by_type.items()) or [("", [])]
+    return [
+        Node(
+            name="local" if n == 0 else f"local-{n}",
+            engine="local",
+            zone="local",
+            accelerator=name,
+            devices=tuple(device.uuid for device in devices),
+            vcpus=float(os.cpu_count() or 1),
+            memory_gb=round(psutil.virtual_memory().total / 2**30, 1),
+            soft=True,
+        )
+        for n, (name, devices) in enumerate(types)
+    ]
+
+
+def _find_uv() -> str:
+    """uv, which came with Stoker."""
+    beside = Path(sys.executable).with_name("uv")
+    return str(beside) if beside.exists() else shutil.which("uv") or "uv"
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(text)
+    temporary.replace(path)

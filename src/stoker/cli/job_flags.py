@@ -1,0 +1,191 @@
+"""gcloud's flags of `ai-platform jobs submit training`, shared by submit, rehearse and check.
+
+Precedence, as gcloud's: a flag over the same field of config.yaml, the positional name over jobId, what stands after `--`
+over trainingInput.args.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from stoker.core.errors import BadSpec, Violation
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+SCALE_TIERS = ("basic", "basic-gpu", "basic-tpu", "standard-1", "premium-1", "custom")
+_ROLES = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
+
+
+class UserArgsCommand(click.Command):
+    """A command whose own flags end at the first `--`: what follows is the program's, untouched."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the program's arguments aside. None given is not the same as an empty list."""
+        ctx.meta["user_args"] = None
+        if "--" in args:
+            cut = args.index("--")
+            ctx.meta["user_args"] = args[cut + 1 :]
+            args = args[:cut]
+        return super().parse_args(ctx, args)
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """`count=4,type=nvidia-tesla-t4`."""
+
+    count: int
+    type: str
+
+
+def read_accelerator(_: click.Context, __: click.Parameter, value: str | None) -> Accelerator | None:
+    """Read `count=N,type=T`, both needed; the type by its name in the API."""
+    from stoker.hardware.accelerators import find_accelerator
+
+    if value is None:
+        return None
+    parts = dict(part.partition("=")[::2] for part in value.split(","))
+    if set(parts) != {"count", "type"}:
+        raise click.BadParameter(f"{value!r} is not count=N,type=TYPE, such as count=4,type=nvidia-tesla-t4")
+    if not parts["count"].isdigit() or int(parts["count"]) < 1:
+        raise click.BadParameter(f"{parts['count']!r} is not a count of 1 or more")
+    found = find_accelerator(parts["type"])
+    return Accelerator(int(parts["count"]), found.name if found else parts["type"].upper().replace("-", "_"))
+
+
+def read_labels(_: click.Context, __: click.Parameter, value: str | None) -> dict[str, str] | None:
+    """Read `k=v,k=v`."""
+    if value is None:
+        return None
+    pairs = [part.partition("=") for part in value.split(",") if part]
+    if not all(separator for _, separator, _ in pairs):
+        raise click.BadParameter(f"{value!r} is not KEY=VALUE,KEY=VALUE")
+    return {key: text for key, _, text in pairs}
+
+
+def job_flags(function: Function) -> Function:
+    """Every flag that says what a job is."""
+    positive = click.IntRange(min=1)
+    flags = [
+        click.option("--config", "config_file", type=click.Path(path_type=Path), help="A Job in YAML; flags beat it."),
+        click.option("--scale-tier", type=click.Choice(SCALE_TIERS, case_sensitive=False), help="The cluster's shape."),
+        click.option("--region", help="The region.  [default: the setting `region`]"),
+    ]
+    for flag, name in (
+        ("master", "the master"),
+        ("worker", "each worker"),
+        ("parameter-server", "each parameter server"),
+    ):
+        flags += [
+            click.option(f"--{flag}-machine-type", help=f"The machine type of {name}."),
+            click.option(
+                f"--{flag}-accelerator",
+                metavar="count=N,type=T",
+                callback=read_accelerator,
+                help=f"The accelerators of {name}.",
+            ),
+            click.option(f"--{flag}-image-uri", help=f"The container image of {name}."),
+        ]
+        if flag != "master":
+            flags.append(click.option(f"--{flag}-count", type=positive, help=f"How many {flag.replace('-', ' ')}s."))
+    flags += [
+        click.option("--module-name", help="The module to run, such as trainer.task."),
+        click.option("--package-path", type=click.Path(path_type=Path), help="The folder of the trainer package."),
+        click.option(
+            "--packages", help="Archives, comma-separated: local ones are uploaded, gs:// ones used as they are."
+        ),
+        click.option("--staging-bucket", help="Where packages go, if there is no --job-dir."),
+        click.option(
+            "--job-dir", help="gs://BUCKET/…: for checkpoints and models; handed to the program as --job-dir."
+        ),
+        click.option("--runtime-version", help="x.y"),
+        click.option("--python-version", help="2.7, 3.5 or 3.7"),
+        click.option("--use-chief-in-tf-config", is_flag=False, flag_value="true", help="For custom containers."),
+        click.option("--service-account", help="Kept with the job."),
+        click.option("--network", help="Kept with the job."),
+        click.option("--enable-web-access", is_flag=True, default=None, help="Kept with the job."),
+        click.option("--tpu-tf-version", help="Kept with the job."),
+        click.option("--labels", metavar="k=v,...", callback=read_labels, help="Labels of the job."),
+        click.option("--kms-key", help="Kept with the job."),
+        click.option("--kms-keyring", hidden=True),
+        click.option("--kms-location", hidden=True),
+        click.option("--kms-project", hidden=True),
+    ]
+    for add in reversed(flags):
+        function = add(function)
+    return function
+
+
+def merge(
+    body: Mapping[str, Any], flags: Mapping[str, Any], *, name: str | None, user_args: Sequence[str] | None
+) -> dict[str, Any]:
+    """The Job that the file and the flags together ask for. The packages are added later, when they are uploaded."""
+    job: dict[str, Any] = copy.deepcopy(dict(body))
+    if not isinstance(job.get("trainingInput", {}), dict):
+        return job  # the server's rules say what is wrong with it
+    training: dict[str, Any] = job.setdefault("trainingInput", {})
+    if name:
+        job["jobId"] = name
+    if flags.get("labels"):
+        job["labels"] = {**_table(job.get("labels")), **flags["labels"]}
+    for flag, field in (
+        ("region", "region"),
+        ("module_name", "pythonModule"),
+        ("job_dir", "jobDir"),
+        ("runtime_version", "runtimeVersion"),
+        ("python_version", "pythonVersion"),
+        ("use_chief_in_tf_config", "useChiefInTfConfig"),
+        ("service_account", "serviceAccount"),
+        ("network", "network"),
+        ("enable_web_access", "enableWebAccess"),
+    ):
+        if flags.get(flag) is not None:
+            training[field] = flags[flag]
+    if flags.get("scale_tier"):
+        training["scaleTier"] = flags["scale_tier"].upper().replace("-", "_")
+    for flag, role in _ROLES.items():
+        _merge_role(training, flags, flag.replace("-", "_"), role)
+    if flags.get("tpu_tf_version"):
+        training["workerConfig"] = {**_table(training.get("workerConfig")), "tpuTfVersion": flags["tpu_tf_version"]}
+    if flags.get("kms_key"):
+        training["encryptionConfig"] = {"kmsKeyName": _kms_key(flags)}
+    if user_args is not None:
+        training["args"] = list(user_args)
+    return job
+
+
+def _merge_role(training: dict[str, Any], flags: Mapping[str, Any], flag: str, role: str) -> None:
+    if flags.get(f"{flag}_machine_type"):
+        training[f"{role}Type"] = flags[f"{flag}_machine_type"]
+    if flags.get(f"{flag}_count"):
+        training[f"{role}Count"] = str(flags[f"{flag}_count"])
+    config = _table(training.get(f"{role}Config"))
+    if flags.get(f"{flag}_accelerator"):
+        accelerator: Accelerator = flags[f"{flag}_accelerator"]
+        config["acceleratorConfig"] = {"count": str(accelerator.count), "type": accelerator.type}
+    if flags.get(f"{flag}_image_uri"):
+        config["imageUri"] = flags[f"{flag}_image_uri"]
+    if config:
+        training[f"{role}Config"] = config
+
+
+def _kms_key(flags: Mapping[str, Any]) -> str:
+    key = str(flags["kms_key"])
+    if "/" in key:
+        return key
+    missing = [f"--kms-{part}" for part in ("keyring", "location", "project") if not flags.get(f"kms_{part}")]
+    if missing:
+        raise BadSpec([Violation("--kms-key", f"is not a full key name, so it needs {', '.join(missing)}")])
+    return (
+        f"projects/{flags['kms_project']}/locations/{flags['kms_location']}"
+        f"/keyRings/{flags['kms_keyring']}/cryptoKeys/{key}"
+    )
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}

@@ -1,0 +1,117 @@
+"""`stoker`: finds the verb, imports only its file, and shows what goes wrong in three lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import click
+
+from stoker import __version__
+from stoker.core.errors import StokerError
+
+VERBS: Mapping[str, str] = {
+    "up": "Start the embedded server",
+    "down": "End the server; running jobs go on",
+    "status": "What the server is and has",
+    "run": "Run a command from this folder as a job",
+    "jobs": "Submit and look after jobs, with gcloud's flags",
+    "logs": "Show what a job printed",
+    "wait": "Wait until a job has ended",
+    "why": "Say why a job waits, or how it ended",
+    "nodes": "List the machines",
+    "check": "Check a job without a server: machines, zones, price, or every mistake",
+    "rehearse": "Run a job's whole cluster here, on virtual nodes made for it",
+    "machines": "Look up machine types",
+    "accelerators": "Look up GPUs and TPUs",
+    "regions": "Look up regions",
+    "local": "Train without a server, as gcloud's `local train`",
+    "config": "Show and change settings",
+    "completion": "Print the completion script of a shell",
+    "help": "Show the help of a command",
+}
+
+
+class Verbs(click.Group):
+    """A group whose members are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, in the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import a verb's file."""
+        if name not in VERBS:
+            return None
+        command: click.Command = import_module(f"stoker.cli.verbs.{name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the verb, or say which one was meant."""
+        if args and args[0] not in VERBS:
+            raise no_such_command(args[0], list(VERBS), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+class Nouns(click.Group):
+    """A group of subcommands that says which one was meant."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the subcommand, or say which one was meant."""
+        if args and args[0] not in self.commands:
+            raise no_such_command(args[0], list(self.commands), ctx)
+        return super().resolve_command(ctx, args)
+
+
+def no_such_command(name: str, known: list[str], ctx: click.Context) -> click.UsageError:
+    """The error for a mistyped command."""
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean `{ctx.command_path} {near[0]}`?" if near else f"there are: {', '.join(known)}"
+    return click.UsageError(f"no such command {name!r}; {hint}", ctx)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="stoker")
+def stoker() -> None:
+    """Stoker keeps the GPUs fed: train on this machine today, on a cluster tomorrow, with the same command.
+
+    First steps: `stoker run -- python train.py`, or `stoker jobs submit training --help`.
+    """
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """The entry point. Ends with the exit codes of cli/show.py; a traceback is shown only with STOKER_DEBUG=1."""
+    from stoker.cli import show
+
+    try:
+        status = stoker.main(args=list(args) if args is not None else None, prog_name="stoker", standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else 0)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.UsageError as error:
+        sys.exit(show.usage_error(error))
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except StokerError as error:
+        sys.exit(show.error(error))
+    except Exception as error:
+        if os.environ.get("STOKER_DEBUG"):
+            raise
+        sys.exit(show.unexpected(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""How things look: tables, colours, errors, exit codes. Data goes to stdout, messages to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from stoker.core.errors import BadSpec, NotReady, StokerError
+
+EXIT_CODES: Mapping[str, int] = {"not_found": 3, "unauthenticated": 4, "forbidden": 4, "unavailable": 5}
+REFUSED = 6  # an invalid or impossible request
+USAGE = 2
+_COLOURS = {"SUCCEEDED": "green", "RUNNING": "cyan", "FAILED": "red", "CANCELLED": "bright_black", "QUEUED": "yellow"}
+_REPLICA_COLOURS = ("cyan", "magenta", "blue", "green", "yellow")
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Upper-case headers, columns padded to fit, no lines; numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+    right = [bool(rows) and all(isinstance(row[n], int | float) for row in rows) for n in range(len(headers))]
+    for line in ([*headers], *cells):
+        parts = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)]
+        click.echo("  ".join(parts).rstrip())
+
+
+def data(value: Any) -> None:
+    """JSON for programs; `schema_version` grows when a field changes its meaning."""
+    body = {"schema_version": 1, **value} if isinstance(value, dict) else value
+    click.echo(json.dumps(body, indent=2))
+
+
+def note(text: str) -> None:
+    """A message beside the data."""
+    click.echo(text, err=True)
+
+
+def done(text: str) -> None:
+    """A step that is done."""
+    note(f"{coloured('✓', 'green', err=True)} {text}")
+
+
+def progress(text: str) -> None:
+    """A step that takes its time."""
+    note(f"{coloured('·', 'bright_black', err=True)} {text}")
+
+
+def warn(text: str) -> None:
+    """Something to know."""
+    note(f"{coloured('!', 'yellow', err=True)} {text}")
+
+
+def coloured(text: str, colour: str, *, err: bool = False) -> str:
+    """Colour on a terminal, unless NO_COLOR says no; FORCE_COLOR says yes always."""
+    stream = sys.stderr if err else sys.stdout
+    wanted = bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and not os.environ.get("NO_COLOR"))
+    return click.style(text, fg=colour) if wanted else text
+
+
+def state(name: str) -> str:
+    """A job's state in its colour."""
+    return coloured(name, _COLOURS.get(name, "white"))
+
+
+def replica(name: str, number: int) -> str:
+    """A replica's name before its line of output."""
+    return coloured(name, _REPLICA_COLOURS[number % len(_REPLICA_COLOURS)])
+
+
+def ago(seconds: float | None) -> str:
+    """How long since a moment: `3m ago`."""
+    return f"{duration(time.time() - seconds)} ago" if seconds else ""
+
+
+def duration(seconds: float) -> str:
+    """`4.2s`, `6m12s`, `3h05m`."""
+    if seconds < 60:
+        return f"{max(0.0, seconds):.1f}s"
+    if seconds < 3600:
+        return f"{int(seconds) // 60}m{int(seconds) % 60:02d}s"
+    return f"{int(seconds) // 3600}h{int(seconds) % 3600 // 60:02d}m"
+
+
+def error(problem: StokerError) -> int:
+    """What went wrong, why and where, what to do. Returns the exit code."""
+    if isinstance(problem, BadSpec | NotReady) and problem.violations:
+        count = len(problem.violations)
+        what = "refused" if isinstance(problem, NotReady) else "not a valid request"
+        _say("error", what if count == 1 else f"{what}: {count} mistakes")
+        for violation in problem.violations:
+            note(f"  {coloured(violation.field, 'bright_white', err=True)}: {violation.description}")
+        _fix(problem.fix)
+        return REFUSED
+    _say("error", problem.message)
+    _fix(problem.fix)
+    return EXIT_CODES.get(problem.code, REFUSED if problem.code in ("already_exists", "unimplemented") else 1)
+
+
+def usage_error(problem: click.UsageError) -> int:
+    """A command that was not understood."""
+    _say("error", problem.format_message())
+    if problem.ctx is not None:
+        _fix(f"{problem.ctx.command_path} --help shows how")
+    return USAGE
+
+
+def unexpected(problem: Exception) -> int:
+    """What nobody expected: one line, and how to see more."""
+    _say("error", f"something went wrong inside Stoker: {type(problem).__name__}: {problem}")
+    _fix("STOKER_DEBUG=1 with the same command shows where; please report it")
+    return 1
+
+
+def _say(kind: str, text: str) -> None:
+    note(f"{coloured(kind + ':', 'red', err=True)} {text}")
+
+
+def _fix(text: str) -> None:
+    if text:
+        note(f"  {coloured('→', 'green', err=True)} {text}")
+
+
+def _cell(value: object) -> str:
+    if value is None or value == "":
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)

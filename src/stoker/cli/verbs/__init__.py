@@ -1,0 +1,1 @@
+"""The verbs, one a file; main.py lists them."""

@@ -1,0 +1,36 @@
+"""`stoker down`: end the server."""
+
+from __future__ import annotations
+
+import click
+
+from stoker.cli import session, show
+
+
+@click.command("down")
+@click.option("--cancel-jobs", is_flag=True, help="Cancel what runs first, and wait until it has ended.")
+def command(cancel_jobs: bool) -> None:
+    """End the server of this home. Jobs that run go on without it, and the next server takes them over."""
+    from stoker.client import embedded
+    from stoker.client.client import Client
+
+    config = session.config()
+    found = embedded.find(config)
+    if found is None:
+        show.note("no server runs here")
+        return
+    if cancel_jobs:
+        client = Client(found.url, found.token)
+        live = client.live_jobs()
+        for job in live:
+            client.cancel(job["project"], job["name"])
+        for job in live:
+            for event in client.stream(job["project"], job["name"], logs=False):
+                if event["kind"] == "end":
+                    show.done(f"{job['name']} {event['state'].lower()}")
+    running = embedded.stop(config, found)
+    show.done(f"the server has ended (it was process {found.pid})")
+    if running:
+        show.warn(
+            f"{', '.join(running)} go on; the next server takes them over (stoker down --cancel-jobs ends them too)"
+        )

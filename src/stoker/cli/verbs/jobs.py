@@ -1,0 +1,166 @@
+"""`stoker jobs`: submit and look after jobs, with the words and flags of `gcloud ai-platform jobs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from stoker.cli import session, show
+from stoker.cli.follow import follow
+from stoker.cli.formats import format_option, formatted
+from stoker.cli.job_flags import UserArgsCommand, job_flags, read_labels
+from stoker.cli.main import Nouns
+
+
+@click.group("jobs", cls=Nouns)
+def command() -> None:
+    """Submit and look after jobs: what you know from `gcloud ai-platform jobs`."""
+
+
+@command.group("submit", cls=Nouns)
+def submit() -> None:
+    """Submit a job."""
+
+
+@submit.command("training", cls=UserArgsCommand)
+@click.argument("job", required=False)
+@job_flags
+@click.option("--async", "do_not_wait", is_flag=True, help="Return at once (the default).")
+@click.option("--stream-logs", is_flag=True, help="Show the logs until the job has ended; end with its result.")
+@session.project_option
+@format_option
+@click.option("-q", "--quiet", is_flag=True, hidden=True)
+@click.option("--verbosity", hidden=True)
+@click.option("--account", hidden=True)
+def training(
+    job: str | None,
+    do_not_wait: bool,
+    stream_logs: bool,
+    project: str | None,
+    shape: str | None,
+    **flags: Any,
+) -> int:
+    """Submit a training job.
+
+    Flags end at `--`; what follows goes to your program. A flag beats the same field of --config.
+    """
+    from stoker.cli.submission import submit as submit_job
+
+    context = click.get_current_context()
+
+    if do_not_wait and stream_logs:
+        raise click.UsageError("--async and --stream-logs exclude each other", context)
+    shown, status = submit_job(flags, job, context.meta["user_args"], project=project, stream_logs=stream_logs)
+    if shape:
+        click.echo(formatted(shown, shape))
+    elif not stream_logs:
+        click.echo(formatted({"jobId": shown["jobId"], "state": shown["state"]}, "yaml"))
+    return status
+
+
+@command.command("describe")
+@click.argument("job")
+@session.project_option
+@format_option
+@session.json_option
+def describe(job: str, project: str | None, shape: str | None, as_json: bool) -> None:
+    """Show a job: as AI Platform shows it; --json in Stoker's own words, with attempts and replicas."""
+    client, project = session.client(), session.the_project(project)
+    if as_json:
+        show.data(client.details(project, job))
+        return
+    click.echo(formatted(client.job(project, job), shape or "yaml"))
+    if not shape:
+        _explain(client.details(project, job))
+
+
+def _explain(details: dict[str, Any]) -> None:
+    """What else there is to know, beside the data."""
+    if details.get("reason"):
+        show.progress(f"waits: {details['reason']['text']}. {details['reason']['action']}")
+    for attempt in details["attempts"]:
+        nodes = ", ".join(sorted({r["node"] for r in attempt["replicas"]})[:4])
+        show.progress(
+            f"attempt {attempt['number']}: {attempt['state']} {attempt['cause']} on {nodes}".replace("  ", " ")
+        )
+    show.note(f"  Next:  stoker logs {details['name']}   ·   stoker why {details['name']}")
+
+
+@command.command("list")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="At most so many, newest first."
+)
+@session.project_option
+@format_option
+@session.json_option
+def list_jobs(limit: int, project: str | None, shape: str | None, as_json: bool) -> None:
+    """List the jobs of a project, newest first."""
+    jobs = session.client().jobs(session.the_project(project), limit)
+    if as_json:
+        show.data({"jobs": jobs})
+    elif shape:
+        click.echo(formatted([{"jobId": j["name"], **j} for j in jobs], shape))
+    elif not jobs:
+        show.note("no jobs yet; submit one: stoker run -- python train.py")
+    else:
+        rows = [
+            [
+                job["name"],
+                show.state(job["state"]),
+                job["owner"],
+                job["replicas"],
+                job["accelerators"],
+                show.ago(job["submitted_at"]),
+                show.duration(job["ended_at"] - job["started_at"]) if job["ended_at"] and job["started_at"] else "",
+                _reason(job),
+            ]
+            for job in jobs
+        ]
+        show.table(["JOB_ID", "STATUS", "USER", "REPLICAS", "GPUS", "SUBMITTED", "DURATION", "REASON"], rows)
+
+
+def _reason(job: dict[str, Any]) -> str:
+    reason = job["reason"]["text"] if job.get("reason") else job["message"]
+    first = str(reason).splitlines()[0] if reason else ""
+    return first if len(first) <= 80 else first[:79] + "…"
+
+
+@command.command("cancel")
+@click.argument("job")
+@session.project_option
+def cancel(job: str, project: str | None) -> None:
+    """Stop a job. Of no effect on one that has ended."""
+    client, project = session.client(), session.the_project(project)
+    client.cancel(project, job)
+    show.done(f"{job} is told to stop ({client.details(project, job)['state'].lower()})")
+
+
+@command.command("stream-logs")
+@click.argument("job")
+@session.project_option
+def stream_logs(job: str, project: str | None) -> int:
+    """Show a job's logs until it has ended; end with its result."""
+    return follow(session.client(), session.the_project(project), job)
+
+
+@command.command("update")
+@click.argument("job")
+@click.option("--update-labels", metavar="k=v,...", callback=read_labels, help="Labels to add or change.")
+@click.option("--remove-labels", help="Keys to drop, comma-separated.")
+@click.option("--clear-labels", is_flag=True, help="Drop all first.")
+@session.project_option
+def update(
+    job: str, update_labels: dict[str, str] | None, remove_labels: str | None, clear_labels: bool, project: str | None
+) -> None:
+    """Change a job's labels."""
+    if not (update_labels or remove_labels or clear_labels):
+        raise click.UsageError(
+            "give at least one of --update-labels, --remove-labels, --clear-labels", click.get_current_context()
+        )
+    client, project = session.client(), session.the_project(project)
+    labels = {} if clear_labels else dict(client.job(project, job).get("labels", {}))
+    for key in (remove_labels or "").split(","):
+        labels.pop(key, None)
+    updated = client.relabel(project, job, {**labels, **(update_labels or {})})
+    show.done(f"labels of {job}: " + (", ".join(f"{k}={v}" for k, v in updated.get("labels", {}).items()) or "none"))

@@ -1,0 +1,29 @@
+"""`stoker rehearse`: a job's whole cluster on this machine, before anyone pays for GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from stoker.cli import session
+from stoker.cli.job_flags import UserArgsCommand, job_flags
+
+
+@click.command("rehearse", cls=UserArgsCommand)
+@click.argument("job", required=False)
+@job_flags
+@click.option("--async", "do_not_wait", is_flag=True, help="Return at once instead of showing the logs.")
+@click.option("--stream-logs", is_flag=True, hidden=True, help="As submit takes it; a rehearsal does so anyway.")
+@session.project_option
+def command(job: str | None, do_not_wait: bool, stream_logs: bool, project: str | None, **flags: Any) -> int:
+    """Run a job's full cluster here, on virtual nodes made for it and gone after it.
+
+    Takes the same arguments as `stoker jobs submit training`. Every replica is a process of its own with the wiring of the
+    real thing; GPUs are pretended. JOB may be left out.
+    """
+    from stoker.cli.submission import submit
+
+    user_args = click.get_current_context().meta["user_args"]
+    _, status = submit(flags, job, user_args, project=project, stream_logs=not do_not_wait, rehearse=True)
+    return status

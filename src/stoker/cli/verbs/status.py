@@ -1,0 +1,40 @@
+"""`stoker status`: what the server is and has."""
+
+from __future__ import annotations
+
+import click
+
+from stoker import __version__
+from stoker.cli import session, show
+
+
+@click.command("status")
+@session.json_option
+def command(as_json: bool) -> None:
+    """What the server is and has. Starts none."""
+    client = session.client(start=False)
+    status = client.status()
+    token_file = session.config().home / "token"
+    if as_json:
+        nodes = client.nodes()
+        show.data({**status, "url": client.url, "token_file": str(token_file), "nodes": nodes})
+        return
+    show.table(
+        ["WHAT", "VALUE"],
+        [
+            ["url", client.url],
+            ["version", status["version"]],
+            ["home", status["home"]],
+            ["token file", str(token_file)],
+            ["engines", ", ".join(status["engines"])],
+            ["nodes", str(status["nodes"])],
+            [
+                "jobs",
+                f"{status['jobs']['running']} running, {status['jobs']['live'] - status['jobs']['running']} waiting",
+            ],
+            ["files", status["buckets"]],
+            *([["hold", "jobs are accepted, none is started"]] if status["hold"] else []),
+        ],
+    )
+    if status["version"] != __version__:
+        show.warn(f"this is stoker {__version__}, the server is {status['version']}: stoker down, then stoker up")

@@ -1,0 +1,61 @@
+"""`stoker up`: start the embedded server."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stoker.cli import session, show
+from stoker.config import read_config
+
+
+@click.command("up")
+@click.option("--foreground", is_flag=True, help="Stay in this terminal; the log goes to stderr.")
+@click.option("--host", help="The address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", help="The port to listen on; 0 takes a free one.  [default: 7077]")
+@click.option("--fake", metavar="NODES", help="Declare virtual nodes, such as 10x4xT4,3xn1-highmem-8.")
+@click.option("--hold", is_flag=True, default=None, help="Accept jobs, but start none.")
+@click.option("--no-auth", is_flag=True, help="Ask for no token: for clients that can send none, on loopback only.")
+@session.json_option
+def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> None:
+    """Start the embedded server of this home, in the background. Jobs that it finds running, it takes over."""
+    from stoker.client import embedded
+    from stoker.client.client import Client
+
+    given = {name: value for name, value in flags.items() if value is not None} | ({"auth": False} if no_auth else {})
+    config = read_config(os.environ, Path.cwd(), given)
+    if not config["auth"]:
+        show.warn("NO TOKEN is asked for: every program and user of this machine can run code through this server")
+    if foreground:
+        from stoker.app import serve
+
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+        serve(config)
+        return
+    found = embedded.find(config)
+    if found is not None:
+        show.note(f"a server runs already at {found.url} (process {found.pid}); stoker down ends it")
+        if given:
+            show.warn("what you gave now has no effect on it: stoker down, then stoker up again")
+        return
+    found = embedded.start(config, _as_flags(given))
+    status = Client(found.url, found.token).status()
+    if as_json:
+        show.data({"url": found.url, "token_file": str(config.home / "token"), "pid": found.pid, **status})
+        return
+    show.done(f"server  {found.url}   (home {config.home}; its file `token` lets you in)")
+    show.done(f"nodes   {status['nodes']}   files   {status['buckets']}")
+    show.note("  Next:  stoker run -- python -c 'print(42)'   ·   stoker nodes   ·   stoker down")
+
+
+def _as_flags(given: Mapping[str, Any]) -> list[str]:
+    """The same flags again, for the process in the background."""
+    switches = [f"--{name}" for name in ("hold",) if given.get(name)] + (
+        ["--no-auth"] if given.get("auth") is False else []
+    )
+    return [*switches, *(f"--{name}={value}" for name, value in given.items() if name in ("host", "port", "fake"))]

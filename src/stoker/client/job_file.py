@@ -1,0 +1,159 @@
+"""Reads config.yaml: a Job in YAML. Says where in the file each thing stands, and recognises the documents' mangled form."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stoker.core.errors import BadSpec, Violation
+
+MOST_BYTES = 1 << 20
+MOST_NODES = 50_000
+DEEPEST = 64
+_TYPE_LINE = re.compile(r"^(\s*)(master|worker|parameterServer|evaluator)Type:\s*(\S+)")
+_DANGLING = re.compile(r"^(\s+)(count|type):\s*(\S+)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A config.yaml that was read."""
+
+    path: str
+    body: dict[str, Any]
+    root: yaml.Node | None
+
+    def where(self, field: str) -> str:
+        """`config.yaml:7` for the field of a violation, or the nearest thing around it; empty if it is not in the file."""
+        names = ["trainingInput", *field.split(".")] if not field.startswith("job.") else field.split(".")[1:]
+        node, line = self.root, 0
+        for name in names:
+            found = _child(node, name.partition("[")[0])
+            if found is None:
+                break
+            key, node = found
+            line = key.start_mark.line + 1
+        return f"{self.path}:{line}" if line else ""
+
+
+def read_job_file(path: Path) -> JobFile:
+    """Read a config.yaml. Raises BadSpec."""
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise _bad(path, f"has {size} bytes; a job file has at most {MOST_BYTES}")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise _bad(path, "no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _bad(path, f"cannot be read: {error}") from None
+    mangled = _mangled(text)
+    try:
+        root = _compose(text, path)
+        body = _Loader(text).get_single_data() if root is not None else {}
+    except yaml.YAMLError as error:
+        if mangled:
+            raise BadSpec([Violation(str(path), mangled)], fix=_true_form(text)) from None
+        raise _bad(path, _yaml_problem(error)) from None
+    except RecursionError:
+        raise _bad(path, "is nested too deeply") from None
+    except ValueError as error:
+        raise _bad(path, str(error)) from None
+    if mangled:
+        raise BadSpec([Violation(str(path), mangled)], fix=_true_form(text))
+    if not isinstance(body, dict):
+        raise _bad(path, f"holds {type(body).__name__}, not a table; it starts with `trainingInput:`")
+    return JobFile(str(path), body, root)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with what a job needs: dates, octals, fractions and the yes/no of old stay texts, so that 2.10 is not 2.1."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    ("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
+    ("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    ("tag:yaml.org,2002:merge", re.compile(r"^(?:<<)$"), ["<"]),
+):
+    _Loader.add_implicit_resolver(_tag, _pattern, _first)
+
+
+def _compose(text: str, path: Path) -> yaml.Node | None:
+    """The tree of the file, counted before anything walks it: an alias bomb is small until it is expanded."""
+    depth = nodes = 0
+    for event in yaml.parse(text, _Loader):
+        nodes += 1
+        if isinstance(event, yaml.AliasEvent):
+            raise _bad(path, f"line {_line(event)}: aliases (*name) are not taken in job files; write it out")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            raise _bad(path, f"is nested more than {DEEPEST} levels deep")
+        if nodes > MOST_NODES:
+            raise _bad(path, f"holds more than {MOST_NODES} values")
+    root: yaml.Node | None = yaml.compose(text, _Loader)
+    return root
+
+
+def _child(node: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key.value, str) and _snake(key.value) == _snake(name):
+                return key, value
+    return None
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def _mangled(text: str) -> str:
+    """The documents' printed example has lost `masterConfig:` and `acceleratorConfig:`: count and type dangle below a type."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        found = _TYPE_LINE.match(line)
+        if found and number + 1 < len(lines):
+            below = _DANGLING.match(lines[number + 1])
+            if below and len(below[1]) > len(found[1]):
+                lost = f"{found[2]}Config: / acceleratorConfig:"
+                return f"line {number + 2}: {below[2]} hangs below {found[2]}Type; the lines `{lost}` above it are lost"
+    return ""
+
+
+def _true_form(text: str) -> str:
+    """The same text with the lost lines put back."""
+    shown: list[str] = []
+    role, indent, inside = "", "", False
+    for line in text.splitlines():
+        found, dangling = _TYPE_LINE.match(line), _DANGLING.match(line)
+        if found:
+            indent, role, inside = found[1], found[2], False
+        if dangling and role and len(dangling[1]) > len(indent):
+            if not inside:
+                shown += [f"{indent}{role}Config:", f"{indent}  acceleratorConfig:"]
+                inside = True
+            shown.append(f"{indent}    {dangling[2]}: {dangling[3]}")
+        else:
+            shown.append(line)
+    return "the true form is:\n" + "\n".join(shown)
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    return f"line {mark.line + 1}: {problem}" if mark is not None else problem
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 0
+
+
+def _bad(path: Path, problem: str) -> BadSpec:
+    return BadSpec([Violation(str(path), problem)])

@@ -1,0 +1,42 @@
+"""Packs this room into one file that any Python from 3.9 on can run."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import zipfile
+
+_MAIN = "import sys\n\nfrom stoker.runtime.supervise import main\n\nsys.exit(main(sys.argv[1]))\n"
+
+
+def build(folder: str) -> str:
+    """The path of the zipapp in this folder, named by its content; made if it is not there yet.
+
+    Beside each source lies its bytecode for the Python that packs; another Python finds that it does not fit and compiles.
+    """
+    room = os.path.dirname(os.path.abspath(__file__))
+    files = {"__main__.py": _MAIN.encode(), "stoker/__init__.py": b"", "stoker/runtime/__init__.py": b""}
+    for name in sorted(os.listdir(room)):
+        if name.endswith(".py") and name not in ("__init__.py", "__main__.py", "zipapp.py"):
+            with open(os.path.join(room, name), "rb") as file:
+                files[f"stoker/runtime/{name}"] = file.read()
+    digest = hashlib.sha256(b"".join(n.encode() + b for n, b in files.items()) + importlib.util.MAGIC_NUMBER)
+    path = os.path.join(folder, f"runtime-{digest.hexdigest()[:16]}.pyz")
+    if not os.path.exists(path):
+        os.makedirs(folder, exist_ok=True)
+        with zipfile.ZipFile(path + ".part", "w", zipfile.ZIP_STORED) as archive:
+            for name, source in files.items():
+                archive.writestr(name, source)
+                archive.writestr(name + "c", _bytecode(source, name))
+        os.replace(path + ".part", path)
+    return path
+
+
+def _bytecode(source: bytes, name: str) -> bytes:
+    """A .pyc that is never checked against its source (PEP 552: flags 0b01, the source's hash)."""
+    import marshal
+
+    code = compile(source, name, "exec", dont_inherit=True, optimize=0)
+    header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + importlib.util.source_hash(source)
+    return header + marshal.dumps(code)
