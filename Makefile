@@ -1,0 +1,62 @@
+# Two commands: `make demo` shows what Stoker does, `make test` proves it. Both set up all they need in .venv.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do command -v $$p >/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check bench docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    train a digit classifier as a cluster, on this machine"
+	@echo "make test    run every test"
+	@echo "make check   formatting, lint and types"
+	@echo "make bench   measure against the budgets (make bench-NAME: one part)"
+	@echo "make docs    write the pages of docs/ that are drawn from the code"
+
+demo: .venv/demo
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/digits/demo.sh
+
+test: check .venv/test
+	$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/test
+	$(BIN)/ruff format --check --quiet src tests benchmarks examples
+	$(BIN)/ruff check --quiet src tests benchmarks examples
+	$(BIN)/mypy
+
+bench: .venv/bench
+	$(BIN)/python -m benchmarks
+
+bench-%: .venv/bench
+	$(BIN)/python -m benchmarks $*
+
+docs: .venv/test
+	$(BIN)/python -m docs.draw
+
+.venv/base:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Stoker needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=/path/to/python3.12 ...")'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv is missing. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@echo "· making the environment .venv"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@touch $@
+
+.venv/demo: .venv/base pyproject.toml constraints.txt
+	@echo "· installing Stoker and TensorFlow (about 1.5 GB; once)"
+	$(INSTALL) -e '.[demo]'
+	@touch $@
+
+.venv/test: .venv/demo
+	@echo "· installing what the tests need (PyTorch, JAX, …; once)"
+	$(INSTALL) -e '.[test]'
+	$(INSTALL) --no-deps tf-keras  # it would bring a second TensorFlow
+	@touch $@
+
+.venv/bench: .venv/test
+	@echo "· installing what the benchmarks compare with (Ray; once)"
+	$(INSTALL) -e '.[bench]'
+	@touch $@
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

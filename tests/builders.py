@@ -1,0 +1,136 @@
+"""Worlds and jobs in one line each, so that a test reads as a story."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stoker.clock import ManualClock
+from stoker.control.commands import Commands
+from stoker.control.enact import Enact, Runtimes
+from stoker.control.loop import Loop
+from stoker.core.job import Job, Request
+from stoker.core.node import Node
+from stoker.core.spec import Group, JobSpec, Limits, Machine, Program, Retry
+from stoker.core.states import EndsWith
+from stoker.engines.fake import FakeEngine
+from stoker.kinds.training import Training
+from stoker.scheduling.placers.best_fit import BestFit
+from stoker.scheduling.policies.fifo import Fifo
+from stoker.store.base import Store
+from stoker.store.files import Files
+from stoker.store.logs import Logs
+from stoker.store.memory import MemoryStore
+
+
+def a_machine(gpus: int = 0, *, gpu: str = "T4", vcpus: float = 1.0, memory_gb: float = 1.0) -> Machine:
+    """A machine with so many GPUs."""
+    return Machine(vcpus=vcpus, memory_gb=memory_gb, accelerator=gpu if gpus else "", accelerator_milli=1000 * gpus)
+
+
+def a_spec(
+    gpus: int = 0,
+    *,
+    workers: int = 0,
+    ps: int = 0,
+    priority: int = 0,
+    pool: str = "",
+    ends_with: EndsWith = EndsWith.PRIMARY,
+    limits: Limits | None = None,
+    retry: Retry | None = None,
+    vcpus: float = 1.0,
+    region: str = "us-central1",
+) -> JobSpec:
+    """A chief, workers like it, and parameter servers without GPUs."""
+    machine = a_machine(gpus, vcpus=vcpus)
+    groups = [Group(role="chief", count=1, machine=machine)]
+    if workers:
+        groups.append(Group(role="worker", count=workers, machine=machine))
+    if ps:
+        groups.append(Group(role="ps", count=ps, machine=a_machine()))
+    return JobSpec(
+        program=Program(command=("true",)),
+        groups=tuple(groups),
+        region=region,
+        priority=priority,
+        pool=pool,
+        ends_with=ends_with,
+        limits=limits or Limits(),
+        retry=retry or Retry(),
+    )
+
+
+def a_job(name: str = "j", *, at: float = 1_000_000.0, **spec: Any) -> Job:
+    """A queued job of project p."""
+    return Job(
+        id=f"p/{name}", spec=a_spec(**spec), request=Request(dialect="test", body="{}"), owner="u", submitted_at=at
+    )
+
+
+def a_node(name: str, gpus: int = 0, **changes: Any) -> Node:
+    """A node with so many GPUs."""
+    values: dict[str, Any] = {
+        "engine": "fake",
+        "zone": "z",
+        "accelerator": "T4" if gpus else "",
+        "devices": tuple(map(str, range(gpus))),
+        "vcpus": 64.0,
+        "memory_gb": 256.0,
+    }
+    return Node(name=name, **{**values, **changes})
+
+
+def nodes(text: str) -> list[Node]:
+    """`"n0:8 n1:4 n2:0"`: nodes with 8, 4 and no GPUs."""
+    return [a_node(name, int(gpus)) for name, gpus in (part.split(":") for part in text.split())]
+
+
+@dataclass
+class House:
+    """A control plane on a fake engine: submit, tick, look."""
+
+    engine: FakeEngine
+    clock: ManualClock
+    store: Store
+    loop: Loop
+    commands: Commands
+    logs: Logs
+    submitted: int = field(default=0)
+
+    def submit(self, name: str = "j", **spec: Any) -> str:
+        """Submit a job; returns its id."""
+        request = Request(dialect="test", body="{}")
+        return self.commands.submit("p", name, a_spec(**spec), request=request, labels={}, owner="u").id
+
+    def tick(self, times: int = 1, *, seconds: float = 0.0) -> None:
+        """Rounds of the loop, with time going on before each."""
+        for _ in range(times):
+            self.clock.advance(seconds)
+            self.loop.settle_down()
+
+    def job(self, name: str = "j") -> Job:
+        """The job as it is written."""
+        return self.store.job(f"p/{name}").job
+
+
+def a_house(folder: Path, text: str = "n0:4", *, store: Store | None = None, clock: ManualClock | None = None) -> House:
+    """A control plane on these nodes."""
+    clock = clock or ManualClock()
+    engine = FakeEngine(nodes(text))
+    store = store or MemoryStore(clock)
+    logs = Logs(folder / "logs")
+    files = Files(folder / "buckets", buckets={}, keep_buckets_here=True)
+    placer = BestFit()
+    enact = Enact(
+        engines={"fake": engine},
+        kinds={"training": Training()},
+        files=files,
+        runtimes=Runtimes(default="python", by_version={}),
+    )
+    loop = Loop(
+        store=store, logs=logs, engines={"fake": engine}, policy=Fifo(), placer=placer, enact=enact, clock=clock
+    )
+    commands = Commands(store=store, files=files, placer=placer, clock=clock, rehearsal_engine="fake")
+    loop.tick()
+    return House(engine, clock, store, loop, commands, logs)

@@ -1,0 +1,131 @@
+"""The fixtures: a clock, a store of each kind, a house on a fake engine, an application in this process, a server of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from stoker.api.app import make_app
+from stoker.api.auth import allowed_hosts
+from stoker.app import Stoker, build
+from stoker.client import embedded
+from stoker.client.client import Client
+from stoker.clock import ManualClock
+from stoker.config import read_config
+from stoker.gpu.drivers.fake import FakeDriver
+from stoker.store.base import Store
+from stoker.store.memory import MemoryStore
+from stoker.store.sql import SqlStore
+
+from .builders import House, a_house
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that stands still."""
+    return ManualClock()
+
+
+@pytest.fixture(params=["memory", "sql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
+    """Every kind of store."""
+    made = MemoryStore(clock) if request.param == "memory" else SqlStore(tmp_path / "stoker.db", clock)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    """A control plane with one node of four GPUs."""
+    return a_house(tmp_path)
+
+
+@pytest.fixture
+def stoker(tmp_path: Path) -> Iterator[Stoker]:
+    """A whole Stoker, its loop at rest: nothing starts. It has declared nodes for the documents' examples."""
+    flags = {"home": str(tmp_path / "home"), "hold": True, "fake": "10x4xT4,10x4xK80,3xn1-highmem-8"}
+    (tmp_path / "home").mkdir()
+    made = build(read_config({}, flags=flags), url="http://127.0.0.1:1", driver=FakeDriver())
+    made.loop.tick()
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def http(stoker: Stoker) -> Iterator[TestClient]:
+    """The application, in this process, with the right token."""
+    app = make_app(stoker.services, stoker.tokens, allowed_hosts("127.0.0.1", 7077))
+    headers = {"Authorization": f"Bearer {stoker.tokens.token}"}
+    with TestClient(app, "http://127.0.0.1:7077", headers=headers, raise_server_exceptions=False) as client:
+        yield client
+
+
+@dataclass
+class Server:
+    """A server process of a test's own."""
+
+    home: Path
+    found: embedded.Found
+    client: Client
+    flags: tuple[str, ...]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment in which the CLI finds this server."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("STOKER_")}
+        return {**kept, "STOKER_HOME": str(self.home), "NO_COLOR": "1"}
+
+    def cli(self, *words: str, cwd: Path | None = None, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+        """Run the command line."""
+        command = [sys.executable, "-m", "stoker.cli.main", *words]
+        return subprocess.run(
+            command, env=self.environment, cwd=cwd or self.home, capture_output=True, text=True, timeout=timeout
+        )
+
+    def restart(self, *, kill: bool = False) -> None:
+        """End the server, politely or not, and start it again on the same home."""
+        if kill:
+            os.kill(self.found.pid, signal.SIGKILL)
+        else:
+            embedded.stop(self._config(), self.found)
+        wait_until(lambda: not embedded.is_locked(self.home))
+        self.found = embedded.start(self._config(), self.flags)
+        self.client = Client(self.found.url, self.found.token)
+
+    def _config(self) -> Any:
+        return read_config({"STOKER_HOME": str(self.home)})
+
+
+@pytest.fixture(scope="module")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real server in a process of its own. A module sets FLAGS to give it flags; its jobs and it are gone afterwards."""
+    home = tmp_path_factory.mktemp("home")
+    flags = ("--port=0", *getattr(request.module, "FLAGS", ()))
+    config = read_config({"STOKER_HOME": str(home)})
+    found = embedded.start(config, flags)
+    made = Server(home, found, Client(found.url, found.token), flags)
+    yield made
+    made.cli("down", "--cancel-jobs")
+    if embedded.is_locked(home):
+        os.kill(made.found.pid, signal.SIGKILL)
+
+
+def wait_until(is_true: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Ask until the answer is true; returns it. A test that waits for a real process has no other way."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = is_true()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not true within {seconds:g} s: {is_true}")
