@@ -54,7 +54,8 @@ class Cause(StrEnum):
     """Why an attempt stops. What follows from it stands in FATE."""
 
     COMPLETED = "COMPLETED"
-    REPLICA_FAILED = "REPLICA_FAILED"
+    REPLICA_FAILED = "REPLICA_FAILED"  # by an error of its own: trying again would not help
+    REPLICA_CRASHED = "REPLICA_CRASHED"  # by a signal or the like, which may pass
     LAUNCH_FAILED = "LAUNCH_FAILED"
     REPLICA_LOST = "REPLICA_LOST"
     NODE_LOST = "NODE_LOST"
@@ -111,7 +112,8 @@ REPLICA_MOVES: Mapping[ReplicaState, frozenset[ReplicaState]] = {
 
 FATE: Mapping[Cause, Fate] = {
     Cause.COMPLETED: Fate.SUCCEED,
-    Cause.REPLICA_FAILED: Fate.RETRY,  # by exit class: a permanent failure is FAIL, see scheduling/settle.py
+    Cause.REPLICA_FAILED: Fate.FAIL,
+    Cause.REPLICA_CRASHED: Fate.RETRY,
     Cause.LAUNCH_FAILED: Fate.FAIL,
     Cause.REPLICA_LOST: Fate.RETRY,
     Cause.NODE_LOST: Fate.REQUEUE,

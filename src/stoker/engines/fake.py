@@ -107,7 +107,7 @@ class FakeEngine:
 
     def stopping(self) -> list[str]:
         """The attempts that linger."""
-        return [a for a, g in self._gangs.items() if g.stopping and g.devices]
+        return [a for a, g in self._gangs.items() if g.stopping and set(g.states.values()) - FINAL_REPLICA_STATES]
 
     def _seen(self, attempt: str, role: str, index: int) -> Seen:
         gang = self._gangs.get(attempt)

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -52,7 +51,7 @@ class LocalEngine:
         self._server_url = server_url
         self._token = token
         self._uv = uv
-        self._spawned: dict[str, subprocess.Popen[bytes]] = {}  # replica id → supervisors that we started ourselves
+        self._spawned: dict[str, _Child] = {}  # replica id → supervisors that we started ourselves
         self._has_real_devices = any(node.devices and not node.virtual for node in nodes)
 
     def nodes(self) -> Sequence[Node]:
@@ -100,7 +99,7 @@ class LocalEngine:
             if folder.should_stop() or folder.read_status() or folder.supervisor_lives():
                 continue
             spawned = self._spawned.get(f"{request.attempt}/{name}")
-            if spawned is not None and spawned.poll() is None:
+            if spawned is not None and spawned.lives():
                 continue  # on its way to the lock
             try:
                 os.makedirs(folder.path, mode=0o700, exist_ok=True)
@@ -112,15 +111,8 @@ class LocalEngine:
                     "uv": self._uv,
                 }
                 write_whole(folder.request_file, json.dumps(whole))
-                with open(folder.errors_file, "ab") as errors:
-                    self._spawned[f"{request.attempt}/{name}"] = subprocess.Popen(
-                        [sys.executable, "-I", "-S", str(self._runtime), folder.path],
-                        cwd="/",
-                        stdin=subprocess.DEVNULL,
-                        stdout=errors,
-                        stderr=errors,
-                        start_new_session=True,
-                    )
+                command = [sys.executable, "-I", "-S", str(self._runtime), folder.path]
+                self._spawned[f"{request.attempt}/{name}"] = _Child(command, folder.errors_file)
             except OSError as error:
                 raise EngineError(f"{name} cannot be started on this machine: {error}") from error
 
@@ -162,12 +154,12 @@ class LocalEngine:
             shutil.rmtree(folder.work, ignore_errors=True)
             done = self._spawned.pop(f"{attempt}/{os.path.basename(folder.path)}", None)
             if done is not None:
-                done.poll()
+                done.lives()
 
     def _seen(self, attempt: Attempt, replica: Replica) -> Seen:
         name = replica_name(replica.role, replica.index)
         spawned = self._spawned.get(f"{attempt.id}/{name}")
-        on_its_way = spawned is not None and spawned.poll() is None
+        on_its_way = spawned is not None and spawned.lives()
         folder = self._folder(attempt.id, name)
         lives = (
             folder.supervisor_lives()
@@ -206,6 +198,35 @@ class LocalEngine:
     def _folders(self, attempt: str) -> list[Folder]:
         base = self._attempt_folder(attempt)
         return [Folder(str(path)) for path in sorted(base.iterdir()) if path.is_dir()] if base.is_dir() else []
+
+
+class _Child:
+    """A process in a session of its own, which we may outlive and which may outlive us."""
+
+    def __init__(self, command: Sequence[str], errors_file: str) -> None:
+        """Start it, with nothing to read and its complaints in a file. Raises OSError."""
+        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._pid = os.posix_spawn(
+            command[0],
+            list(command),
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, errors_file, write, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+        self._lives = True
+
+    def lives(self) -> bool:
+        """Whether it has not ended yet. One that has is collected, so that it is no zombie."""
+        if self._lives:
+            try:
+                self._lives = os.waitpid(self._pid, os.WNOHANG)[0] == 0
+            except ChildProcessError:
+                self._lives = False
+        return self._lives
 
 
 def _role_and_index(folder: Folder) -> tuple[str, int]:

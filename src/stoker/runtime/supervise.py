@@ -197,6 +197,7 @@ def main(path: str) -> int:
         file.write(str(os.getpid()))
     if folder.read_status() or folder.should_stop():
         return 0  # our predecessor got this far: a program is never started twice in one attempt
+    os.chdir("/")
     become_reaper()
     supervisor = Supervisor(folder)
     try:

@@ -71,8 +71,7 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
         return attempt.asked, ""
     failed = _first(attempt, ReplicaState.FAILED)
     if failed is not None:
-        cause = Cause.LAUNCH_FAILED if failed.exit_code is None else Cause.REPLICA_FAILED
-        return cause, failure_message(job, failed)
+        return _failure_cause(failed), failure_message(failed)
     lost = _first(attempt, ReplicaState.LOST)
     if lost is not None:
         what = f"The replica {shown_role(lost.role)} {lost.index} was lost"
@@ -84,6 +83,13 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
     return None
 
 
+def _failure_cause(failed: Replica) -> Cause:
+    if failed.exit_code is None:
+        return Cause.LAUNCH_FAILED
+    is_permanent = exit_class(failed.exit_code, failed.out_of_memory) == PERMANENT
+    return Cause.REPLICA_FAILED if is_permanent else Cause.REPLICA_CRASHED
+
+
 def _is_done(job: Job, attempt: Attempt) -> bool:
     if job.spec.ends_with is EndsWith.ALL:
         return all(r.seen is ReplicaState.SUCCEEDED for r in attempt.replicas)
@@ -91,13 +97,9 @@ def _is_done(job: Job, attempt: Attempt) -> bool:
 
 
 def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
-    """What an ended attempt means for its job, by the table FATE and the class of the exit."""
+    """What an ended attempt means for its job, by the table FATE."""
     assert attempt.cause is not None, f"{attempt.id} stopped without a cause"
     fate = FATE[attempt.cause]
-    if attempt.cause is Cause.REPLICA_FAILED:
-        failed = _first(attempt, ReplicaState.FAILED)
-        if failed is not None and exit_class(failed.exit_code or 0, failed.out_of_memory) == PERMANENT:
-            fate = Fate.FAIL
     if job.wish is Wish.CANCEL and fate in (Fate.RETRY, Fate.REQUEUE):
         fate = Fate.CANCEL
     if fate is Fate.RETRY and job.failures >= job.spec.retry.whole_job:
@@ -123,7 +125,7 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
             )
 
 
-def failure_message(job: Job, replica: Replica) -> str:
+def failure_message(replica: Replica) -> str:
     """The sentence for Job.errorMessage. Shapes: AI Platform, understanding-training-service."""
     who = f"The replica {shown_role(replica.role)} {replica.index}"
     if replica.exit_code is None:

@@ -48,10 +48,18 @@ class BestFit:
                 ]
                 if not fitting:
                     return None
-                best = min(fitting, key=lambda s: (len(s.devices), s.vcpus, s.memory_gb, s.node.name))
+                best = min(fitting, key=_left_behind if wants_devices else _devices_spoiled)
                 places.append(free.take(best.node.name, group.role, index, group.machine, gang))
         order = {group.role: number for number, group in enumerate(spec.groups)}
         return tuple(sorted(places, key=lambda p: (order[p.role], p.index)))
+
+
+def _left_behind(space: Space) -> tuple[float | str, ...]:
+    return len(space.devices), space.vcpus, space.memory_gb, space.node.name
+
+
+def _devices_spoiled(space: Space) -> tuple[float | str, ...]:
+    return len(space.node.devices), space.vcpus, space.memory_gb, space.node.name
 
 
 def _hunger(group: Group) -> tuple[int, float, float]:

@@ -1,0 +1,121 @@
+"""What every engine must do. A subclass says how to make one, and how its program is told to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stoker.core.job import Attempt, Placement, Replica
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.engines.base import Engine, Seen
+from stoker.kinds.base import Launch, LaunchReplica
+from tests.conftest import wait_until
+
+ATTEMPT = "p/j.1"
+
+
+def an_attempt() -> Attempt:
+    return Attempt(
+        id=ATTEMPT,
+        job="p/j",
+        number=1,
+        engine="e",
+        placements=(Placement(role="chief", index=0, node="local"),),
+        placed_at=0.0,
+        replicas=(Replica(role="chief", index=0),),
+    )
+
+
+def a_launch(*command: str, in_place: int = 0, env: dict[str, str] | None = None, grace_seconds: float = 5.0) -> Launch:
+    return Launch(
+        attempt=ATTEMPT,
+        number=1,
+        primary_name="chief",
+        told="{}",
+        python="python3",
+        packages=(),
+        source=(),
+        grace_seconds=grace_seconds,
+        in_place=in_place,
+        replicas=(
+            LaunchReplica(role="chief", index=0, node="local", devices=(), command=command or ("true",), env=env or {}),
+        ),
+    )
+
+
+def look(engine: Engine) -> Seen:
+    """What is seen of the only replica."""
+    return engine.poll([an_attempt()])[ATTEMPT][0]
+
+
+def until(engine: Engine, *states: ReplicaState) -> Seen:
+    """Look until it is in one of these states."""
+    return wait_until(lambda: seen if (seen := look(engine)).state in states else None)
+
+
+class EngineContract:
+    """Subclass it and give these three."""
+
+    @pytest.fixture
+    def engine(self, tmp_path: Path) -> Engine:
+        """The engine."""
+        raise NotImplementedError
+
+    def endless(self) -> Launch:
+        """A program that runs until it is told to end."""
+        raise NotImplementedError
+
+    def end(self, engine: Engine) -> None:
+        """Tell it to end well."""
+        raise NotImplementedError
+
+    def gone(self, engine: Engine) -> None:
+        """Let what was told to stop be gone, where that does not come by itself."""
+
+    def test_nothing_is_seen_before_the_start(self, engine: Engine) -> None:
+        assert look(engine).state is ReplicaState.NOTHING
+
+    def test_render_is_pure_and_says_the_same_twice(self, engine: Engine) -> None:
+        assert engine.render(self.endless()) == engine.render(self.endless())
+        assert look(engine).state is ReplicaState.NOTHING
+
+    def test_started_it_runs_and_its_end_is_seen(self, engine: Engine) -> None:
+        engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        self.end(engine)
+        seen = until(engine, *FINAL_REPLICA_STATES)
+        assert (seen.state, seen.exit_code) == (ReplicaState.SUCCEEDED, 0)
+
+    def test_started_again_it_is_not_started_again(self, engine: Engine) -> None:
+        for _ in range(3):
+            engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        engine.start(engine.render(self.endless()))
+        self.end(engine)
+        assert until(engine, *FINAL_REPLICA_STATES).state is ReplicaState.SUCCEEDED
+        engine.start(engine.render(self.endless()))
+        assert look(engine).state is ReplicaState.SUCCEEDED, "what has ended is not run again"
+
+    def test_stop_ends_it(self, engine: Engine) -> None:
+        engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        engine.stop(ATTEMPT, force=False)
+        engine.stop(ATTEMPT, force=False)
+        self.gone(engine)
+        assert until(engine, *FINAL_REPLICA_STATES).state is not ReplicaState.SUCCEEDED
+
+    def test_force_ends_it_at_once(self, engine: Engine) -> None:
+        engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        engine.stop(ATTEMPT, force=True)
+        until(engine, *FINAL_REPLICA_STATES)
+
+    def test_stop_is_a_fence(self, engine: Engine) -> None:
+        engine.stop(ATTEMPT, force=False)
+        engine.start(engine.render(self.endless()))
+        assert look(engine).state is ReplicaState.LOST
+        assert list(engine.logs(ATTEMPT, "chief-0", 0)) == []
+
+    def test_an_attempt_that_never_was_can_be_forgotten(self, engine: Engine) -> None:
+        engine.forget("p/never.1")

@@ -1,0 +1,164 @@
+"""What every store must do."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from stoker.core.changes import Cancel, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Note, Open, Relabel, Submit
+from stoker.core.errors import AlreadyExists, Conflict, IllegalMove, NotFound
+from stoker.core.job import Attempt, Placement, Reason, Replica
+from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
+from stoker.core.world import World, apply
+from stoker.store.base import Store
+from tests.builders import a_job, a_node
+
+
+def an_attempt(job: str = "p/j", number: int = 1, device: str = "0") -> Attempt:
+    return Attempt(
+        id=f"{job}.{number}",
+        job=job,
+        number=number,
+        engine="fake",
+        placements=(Placement(role="chief", index=0, node="n0", devices=(device,)),),
+        placed_at=1.0,
+        replicas=(Replica(role="chief", index=0),),
+    )
+
+
+class StoreContract:
+    """Subclass it and give a fixture `store`."""
+
+    def test_what_was_committed_is_read_back_equal(self, store: Store) -> None:
+        job = replace(a_job(gpus=2, workers=3, ps=1), labels={"a": "1"})
+        store.commit([Submit(job=job)], by="u")
+        assert store.job("p/j").job == job
+        assert store.world().jobs == {"p/j": job}
+
+    def test_a_taken_id_is_refused_and_nothing_of_the_batch_is_written(self, store: Store) -> None:
+        store.commit([Submit(job=a_job())], by="u")
+        position = store.position()
+        with pytest.raises(AlreadyExists):
+            store.commit([Submit(job=a_job("other")), Submit(job=a_job())], by="u")
+        assert store.position() == position
+        with pytest.raises(NotFound):
+            store.job("p/other")
+
+    def test_changes_of_nothing_are_refused(self, store: Store) -> None:
+        with pytest.raises(NotFound):
+            store.commit([Cancel(job="p/none", why="", at=1.0)], by="u")
+        with pytest.raises(NotFound):
+            store.attempt("p/none.1")
+
+    def test_a_move_is_guarded(self, store: Store) -> None:
+        store.commit([Submit(job=a_job())], by="u")
+        with pytest.raises(IllegalMove):
+            store.commit([MoveJob(job="p/j", before=JobState.ACTIVE, after=JobState.FAILED, at=1.0)], by="loop")
+        assert store.job("p/j").job.state is JobState.QUEUED
+
+    def test_one_live_attempt_per_job(self, store: Store) -> None:
+        store.commit([Submit(job=a_job()), Open(attempt=an_attempt())], by="u")
+        assert store.attempt("p/j.1") == an_attempt()
+        with pytest.raises(IllegalMove):
+            store.commit([Open(attempt=an_attempt(number=2, device="1"))], by="loop")
+
+    def test_a_device_is_never_held_twice_and_free_when_the_attempt_has_ended(self, store: Store) -> None:
+        store.commit([Submit(job=a_job()), Submit(job=a_job("k")), Open(attempt=an_attempt())], by="u")
+        with pytest.raises(IllegalMove):
+            store.commit([Open(attempt=an_attempt("p/k"))], by="loop")
+        assert store.job("p/k").job.state is JobState.QUEUED
+        self._end(store, "p/j.1")
+        store.commit([Open(attempt=an_attempt("p/k"))], by="loop")
+        assert store.job("p/k").job.state is JobState.ACTIVE
+
+    def test_the_world_holds_the_living_and_history_stays(self, store: Store) -> None:
+        store.commit([Submit(job=a_job()), Open(attempt=an_attempt())], by="u")
+        self._end(store, "p/j.1")
+        store.commit([MoveJob(job="p/j", before=JobState.ACTIVE, after=JobState.SUCCEEDED, at=2.0)], by="loop")
+        world = store.world()
+        assert not world.jobs and not world.attempts
+        assert store.job("p/j").job.state is JobState.SUCCEEDED
+        assert [a.state for a in store.attempts("p/j")] == [AttemptState.ENDED]
+
+    def test_a_world_that_follows_the_story_is_the_world(self, store: Store) -> None:
+        follower = World()
+        store.commit([NodeSeen(node=a_node("n0", 4)), NodeSeen(node=a_node("n1")), Submit(job=a_job())], by="u")
+        store.commit([Submit(job=a_job("k")), Open(attempt=an_attempt()), NodeGone(name="n1")], by="loop")
+        store.commit([Explain(job="p/k", reason=Reason(code="NO_ROOM", text="t", action="a"))], by="loop")
+        note = Note(attempt="p/j.1", role="chief", index=0, seen=ReplicaState.UP, at=3.0, addresses=("h:1",))
+        store.commit([note, Cancel(job="p/k", why="w", at=4.0), Relabel(job="p/j", labels={"x": "y"})], by="u")
+        for line in store.story():
+            apply(follower, line.change)
+            follower.position = line.n
+        assert follower == store.world()
+
+    def test_the_story_is_in_order_and_has_no_gaps(self, store: Store) -> None:
+        store.commit([Submit(job=a_job())], by="u")
+        store.commit([Cancel(job="p/j", why="w", at=1.0), NodeSeen(node=a_node("n0"))], by="v")
+        lines = list(store.story())
+        assert [(line.n, line.by, line.job) for line in lines] == [(1, "u", "p/j"), (2, "v", "p/j"), (3, "v", "")]
+        assert [line.n for line in store.story(after=1)] == [2, 3]
+        assert [line.n for line in store.story("p/j", after=0, limit=1)] == [1]
+        assert [type(line.change) for line in store.story("p/j")] == [Submit, Cancel]
+
+    def test_lists_are_newest_first_and_page(self, store: Store) -> None:
+        for name in ("a", "b", "c"):
+            store.commit([Submit(job=a_job(name))], by="u")
+        store.commit([Submit(job=replace(a_job(), id="other/j"))], by="u")
+        first = store.jobs("p", limit=2)
+        assert [listed.job.id for listed in first] == ["p/c", "p/b"]
+        assert [listed.job.id for listed in store.jobs("p", before=first[-1].n)] == ["p/a"]
+        assert store.jobs("nobody") == []
+
+    def test_a_label_change_is_guarded_by_the_revision(self, store: Store) -> None:
+        store.commit([Submit(job=a_job())], by="u")
+        revision = store.job("p/j").job.revision
+        store.commit([Relabel(job="p/j", labels={"a": "1"}, if_revision=revision)], by="u")
+        with pytest.raises(Conflict):
+            store.commit([Relabel(job="p/j", labels={}, if_revision=revision)], by="u")
+        assert store.job("p/j").job.labels == {"a": "1"}
+
+    def test_whoever_listens_hears_of_every_commit(self, store: Store) -> None:
+        heard: list[int] = []
+        store.listen(heard.append)
+        position = store.commit([Submit(job=a_job())], by="u")
+        assert heard[-1] == position == store.position()
+
+    def test_many_threads_lose_nothing(self, store: Store) -> None:
+        def submit(thread: int) -> None:
+            for n in range(20):
+                store.commit([Submit(job=a_job(f"t{thread}_{n}"))], by="u")
+
+        threads = [threading.Thread(target=submit, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(store.world().jobs) == 160
+        assert [line.n for line in store.story()] == list(range(1, 161))
+
+    def test_of_many_who_want_one_id_one_gets_it(self, store: Store) -> None:
+        refused: list[Exception] = []
+
+        def submit() -> None:
+            try:
+                store.commit([Submit(job=a_job())], by="u")
+            except AlreadyExists as error:
+                refused.append(error)
+
+        threads = [threading.Thread(target=submit) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(refused) == 7
+
+    @staticmethod
+    def _end(store: Store, attempt: str) -> None:
+        for before, after, cause in (
+            (AttemptState.PLACED, AttemptState.STOPPING, Cause.COMPLETED),
+            (AttemptState.STOPPING, AttemptState.ENDED, None),
+        ):
+            store.commit([MoveAttempt(attempt=attempt, before=before, after=after, at=2.0, cause=cause)], by="loop")

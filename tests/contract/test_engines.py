@@ -1,0 +1,69 @@
+"""The engine contract over every engine that runs here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stoker.core.states import ReplicaState
+from stoker.engines.base import Engine
+from stoker.engines.fake import FakeEngine
+from stoker.engines.local import LocalEngine
+from stoker.kinds.base import Launch
+from stoker.runtime.zipapp import build
+from tests.builders import a_node
+
+from .engine_contract import ATTEMPT, EngineContract, a_launch
+
+
+class TestFakeEngine(EngineContract):
+    """In memory; the test is the world."""
+
+    @pytest.fixture
+    def engine(self, tmp_path: Path) -> Engine:
+        return FakeEngine([a_node("local")])
+
+    def endless(self) -> Launch:
+        return a_launch()
+
+    def end(self, engine: Engine) -> None:
+        assert isinstance(engine, FakeEngine)
+        engine.set(ATTEMPT, ReplicaState.SUCCEEDED)
+
+    def gone(self, engine: Engine) -> None:
+        assert isinstance(engine, FakeEngine)
+        engine.gone(ATTEMPT)
+
+
+class TestLocalEngine(EngineContract):
+    """Real processes. No server is there: what they ship stays on disk."""
+
+    @pytest.fixture
+    def engine(self, tmp_path: Path) -> Iterator[Engine]:
+        self.flag = tmp_path / "end"
+        engine = a_local_engine(tmp_path)
+        yield engine
+        engine.stop(ATTEMPT, force=True)
+
+    def endless(self) -> Launch:
+        script = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)"
+        return a_launch(sys.executable, "-c", script, str(self.flag))
+
+    def end(self, engine: Engine) -> None:
+        self.flag.touch()
+
+
+def a_local_engine(home: Path) -> LocalEngine:
+    """An engine of this machine whose server does not answer."""
+    return LocalEngine(
+        home,
+        nodes=[a_node("local", soft=True)],
+        runtime=Path(build(str(home / "cache"))),
+        server_url=lambda: "http://127.0.0.1:9",
+        token=lambda attempt: "t",
+        uv=os.path.join(os.path.dirname(sys.executable), "uv"),
+    )

@@ -1,0 +1,262 @@
+"""This machine as an engine: adoption, whole trees ended, outcomes told apart. Real processes throughout."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.engines.base import Seen
+from stoker.engines.local import LocalEngine
+from stoker.kinds.base import Launch
+from tests.conftest import wait_until
+from tests.contract.engine_contract import ATTEMPT, a_launch, look, until
+from tests.contract.test_engines import a_local_engine
+
+FOLDER = Path("runs") / ATTEMPT / "chief-0"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[LocalEngine]:
+    engine = a_local_engine(tmp_path)
+    yield engine
+    engine.stop(ATTEMPT, force=True)
+
+
+def python(script: str, *args: str, **options: object) -> Launch:
+    """A launch of a small program."""
+    return a_launch(sys.executable, "-c", script, *args, **options)  # type: ignore[arg-type]
+
+
+def run(engine: LocalEngine, launch: Launch) -> Seen:
+    """Run it to its end."""
+    engine.start(engine.render(launch))
+    return until(engine, *FINAL_REPLICA_STATES)
+
+
+def lines(engine: LocalEngine) -> list[str]:
+    return [str(line["m"]) for line in engine.logs(ATTEMPT, "chief-0", 0)]
+
+
+def test_a_new_engine_finds_what_the_old_one_started(engine: LocalEngine, tmp_path: Path) -> None:
+    flag = tmp_path / "end"
+    script = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)"
+    engine.start(engine.render(python(script, str(flag))))
+    until(engine, ReplicaState.UP)
+    heir = a_local_engine(tmp_path)
+    assert look(heir).state is ReplicaState.UP
+    heir.start(heir.render(python(script, str(flag))))
+    flag.touch()
+    assert until(heir, *FINAL_REPLICA_STATES).state is ReplicaState.SUCCEEDED
+
+
+def test_output_is_on_disk_in_order_with_its_streams(engine: LocalEngine) -> None:
+    script = "import sys\nprint('one')\nprint('two', file=sys.stderr)\nprint('last, no newline', end='')"
+    assert run(engine, python(script)).last_line == 3
+    found = [(line["n"], line["s"], line["m"]) for line in engine.logs(ATTEMPT, "chief-0", 0)]
+    assert sorted(found, key=lambda f: f[2]) == sorted(
+        [(found[0][0], "out", "one"), *[f for f in found if f[2] != "one"]], key=lambda f: f[2]
+    )
+    assert {(s, m) for _, s, m in found} == {("out", "one"), ("err", "two"), ("out", "last, no newline")}
+    assert [n for n, _, _ in found] == [1, 2, 3]
+    assert [line["n"] for line in engine.logs(ATTEMPT, "chief-0", 2)] == [3]
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "words"),
+    [
+        ("import sys; sys.exit(3)", 3, "Termination reason: Error."),
+        ("raise ValueError('the cause')", 1, "ValueError: the cause"),
+        ("import os; os.abort()", 6, "Signal SIGABRT"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 11, "Signal SIGSEGV"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137, "Signal SIGKILL"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 143, "Signal SIGTERM"),
+    ],
+)
+def test_how_it_ended(engine: LocalEngine, script: str, code: int, words: str) -> None:
+    seen = run(engine, python(script))
+    assert (seen.state, seen.exit_code) == (ReplicaState.FAILED, code)
+    assert words in seen.message and not seen.out_of_memory
+
+
+def test_running_out_of_memory_is_told_apart(engine: LocalEngine) -> None:
+    seen = run(engine, python("raise MemoryError"))
+    assert (seen.exit_code, seen.out_of_memory) == (1, True)
+
+
+def test_a_long_traceback_is_cut_from_its_oldest_frames(engine: LocalEngine) -> None:
+    script = "import sys\nsys.setrecursionlimit(100)\ndef f(n): return f'{n:>200}' and f(n + 1)\nf(0)"
+    seen = run(engine, python(script))
+    assert "RecursionError" in seen.message and len(seen.message) < 2200
+
+
+def test_a_missing_module_is_said(engine: LocalEngine) -> None:
+    seen = run(engine, a_launch(sys.executable, "-m", "no_such_trainer.task"))
+    assert seen.exit_code == 1
+    assert any("No module named" in line for line in lines(engine))
+
+
+def test_a_missing_program_is_said(engine: LocalEngine) -> None:
+    seen = run(engine, a_launch("no-such-program"))
+    assert (seen.state, seen.exit_code) == (ReplicaState.FAILED, None)
+    assert "no program 'no-such-program'" in seen.message
+
+
+def test_a_killed_program_is_started_again_in_place(engine: LocalEngine, tmp_path: Path) -> None:
+    script = """
+import os, signal, sys
+count = sys.argv[1]
+open(count, "a").write(os.environ["STOKER_RESTART_COUNT"])
+if os.path.getsize(count) < 3:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    seen = run(engine, python(script, str(tmp_path / "count"), in_place=5))
+    assert seen.state is ReplicaState.SUCCEEDED
+    assert (tmp_path / "count").read_text() == "012"
+
+
+def test_an_error_of_its_own_is_not_started_again(engine: LocalEngine, tmp_path: Path) -> None:
+    script = "import sys; open(sys.argv[1], 'a').write('x'); sys.exit(1)"
+    assert run(engine, python(script, str(tmp_path / "count"), in_place=5)).exit_code == 1
+    assert (tmp_path / "count").read_text() == "x"
+
+
+def test_term_gives_the_program_its_grace(engine: LocalEngine, tmp_path: Path) -> None:
+    script = """
+import signal, sys, time
+def save(*_):
+    open(sys.argv[1], "a").write("saved")
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+time.sleep(60)
+"""
+    engine.start(engine.render(python(script, str(tmp_path / "saved"))))
+    wait_until(lambda: lines(engine) == ["ready"])
+    engine.stop(ATTEMPT, force=False)
+    assert until(engine, *FINAL_REPLICA_STATES).exit_code == 143
+    assert (tmp_path / "saved").read_text() == "saved", "TERM came once"
+
+
+def test_who_does_not_listen_to_term_is_killed_after_the_grace(engine: LocalEngine) -> None:
+    script = (
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(60)"
+    )
+    engine.start(engine.render(python(script, grace_seconds=0.2)))
+    wait_until(lambda: lines(engine) == ["ready"])
+    engine.stop(ATTEMPT, force=False)
+    assert until(engine, *FINAL_REPLICA_STATES).exit_code == 137
+
+
+def test_a_child_of_a_shell_gets_the_grace_too(engine: LocalEngine, tmp_path: Path) -> None:
+    saver = tmp_path / "saver.py"
+    saver.write_text(
+        "import signal, sys, time\n"
+        "def save(*_):\n    time.sleep(0.3)\n    open(sys.argv[1], 'w').write('saved')\n    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, save)\nprint('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    engine.start(engine.render(a_launch("sh", "-c", f"{sys.executable} {saver} {tmp_path / 'saved'}; true")))
+    wait_until(lambda: lines(engine) == ["ready"])
+    engine.stop(ATTEMPT, force=False)
+    until(engine, *FINAL_REPLICA_STATES)
+    assert (tmp_path / "saved").read_text() == "saved"
+
+
+ESCAPE = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open(sys.argv[1], "w").write(str(os.getpid()))
+        time.sleep(60)
+    os._exit(0)
+while not os.path.exists(sys.argv[1]) or not open(sys.argv[1]).read(): time.sleep(0.01)
+print("ready", flush=True)
+if sys.argv[2] == "stay": time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "stopped", "forced", "supervisor killed"])
+def test_a_child_that_left_the_group_does_not_outlive_it(engine: LocalEngine, tmp_path: Path, how: str) -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("only Linux lets a supervisor adopt orphans")
+    pid_file = tmp_path / "pid"
+    launch = python(ESCAPE, str(pid_file), "end" if how == "ends" else "stay")
+    engine.start(engine.render(launch))
+    wait_until(lambda: lines(engine) == ["ready"])
+    escaped = int(pid_file.read_text())
+    if how == "stopped":
+        engine.stop(ATTEMPT, force=False)
+    elif how == "forced":
+        engine.stop(ATTEMPT, force=True)
+    elif how == "supervisor killed":
+        os.kill(int((tmp_path / FOLDER / "pid").read_text()), signal.SIGKILL)
+    seen = until(engine, *FINAL_REPLICA_STATES)
+    assert seen.state is (ReplicaState.SUCCEEDED if how == "ends" else seen.state)
+    wait_until(lambda: not psutil.pid_exists(escaped) or psutil.Process(escaped).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_killed_supervisor_is_a_lost_replica_and_its_program_dies_with_it(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    engine.start(engine.render(python("import time; time.sleep(60)")))
+    until(engine, ReplicaState.UP)
+    program = json.loads((tmp_path / FOLDER / "status.json").read_text())["program_pid"]
+    os.kill(int((tmp_path / FOLDER / "pid").read_text()), signal.SIGKILL)
+    assert until(engine, *FINAL_REPLICA_STATES).state is ReplicaState.LOST
+    if sys.platform.startswith("linux"):
+        wait_until(lambda: not psutil.pid_exists(program) or psutil.Process(program).status() == "zombie")
+
+
+def test_what_the_program_sees(engine: LocalEngine, tmp_path: Path) -> None:
+    script = "import json, os, sys; json.dump([dict(os.environ), os.getcwd()], open(sys.argv[1], 'w'))"
+    run(engine, python(script, str(tmp_path / "seen"), env={"MY_OWN": "1"}))
+    environment, folder = json.loads((tmp_path / "seen").read_text())
+    assert folder == str(tmp_path / FOLDER / "work")
+    assert environment["MY_OWN"] == "1"
+    assert environment["CUDA_VISIBLE_DEVICES"] == ""
+    assert environment["PYTHONUNBUFFERED"] == "1"
+    task = json.loads(environment["TF_CONFIG"])["task"]
+    assert (task["type"], task["index"]) == ("chief", 0)
+    assert (environment["RANK"], environment["WORLD_SIZE"]) == ("0", "1")
+    assert "STOKER_TOKEN" not in environment and "t" not in [v for k, v in environment.items() if "TOKEN" in k]
+
+
+def test_the_request_is_for_its_user_alone(engine: LocalEngine, tmp_path: Path) -> None:
+    run(engine, python("pass"))
+    assert (tmp_path / FOLDER / "request.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / FOLDER).stat().st_mode & 0o777 == 0o700
+
+
+def test_forget_drops_the_working_directory_only(engine: LocalEngine, tmp_path: Path) -> None:
+    run(engine, python("open('big', 'w').write('x')"))
+    assert (tmp_path / FOLDER / "work/big").exists()
+    engine.forget(ATTEMPT)
+    assert not (tmp_path / FOLDER / "work").exists()
+    assert look(engine).state is ReplicaState.SUCCEEDED
+
+
+def test_virtual_nodes_never_get_real_gpus(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from tests.builders import a_node
+
+    def visible(real: bool, virtual: bool) -> str:
+        nodes = [a_node("local", 2 if real else 0), a_node("v", 2, virtual=True)]
+        engine = a_local_engine(tmp_path)
+        engine = LocalEngine(tmp_path, nodes=nodes, runtime=tmp_path, server_url=lambda: "", token=lambda _: "", uv="")
+        launch = a_launch()
+        replica = replace(launch.replicas[0], node="v" if virtual else "local", devices=("0", "1"))
+        request = engine.render(replace(launch, replicas=(replica,)))
+        return str(request.replicas["chief-0"]["visible_devices"])
+
+    assert visible(real=False, virtual=True) == "0,1"
+    assert visible(real=True, virtual=True) == ""
+    assert visible(real=True, virtual=False) == "0,1"

@@ -1,0 +1,136 @@
+"""Where files are, and that no name leads out of its bucket."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from stoker.core.errors import BadSpec, NotFound, Unavailable
+from stoker.store.files import Files, has_cloud_credentials, resolve
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path / "buckets", buckets={"mapped": str(tmp_path / "data")}, keep_buckets_here=True)
+
+
+def put(files: Files, uri: str, content: bytes = b"x") -> None:
+    with files.write(uri) as file:
+        file.write(content)
+
+
+def test_a_bucket_is_a_folder(files: Files, tmp_path: Path) -> None:
+    assert files.program_path("gs://some-bucket/a/b") == str(tmp_path / "buckets/gs/some-bucket/a/b")
+    assert files.program_path("s3://some-bucket/a") == str(tmp_path / "buckets/s3/some-bucket/a")
+    assert files.program_path("gs://mapped/a") == str(tmp_path / "data/a")
+    assert files.program_path("/plain/path") == "/plain/path"
+
+
+def test_in_the_cloud_the_program_gets_the_uri(tmp_path: Path) -> None:
+    files = Files(tmp_path, buckets={}, keep_buckets_here=False)
+    assert files.program_path("gs://some-bucket/a") == "gs://some-bucket/a"
+    with pytest.raises(Unavailable, match="gcsfs"):
+        files.exists("gs://some-bucket/a")
+
+
+def test_write_then_read(files: Files) -> None:
+    assert not files.exists("gs://some-bucket/a/b")
+    put(files, "gs://some-bucket/a/b", b"hello")
+    with files.read("gs://some-bucket/a/b") as file:
+        assert file.read() == b"hello"
+    assert files.exists("gs://some-bucket/a/b")
+    assert not files.exists("gs://some-bucket/a"), "a folder is no file"
+
+
+def test_a_write_that_fails_leaves_nothing(files: Files, tmp_path: Path) -> None:
+    put(files, "gs://some-bucket/a", b"old")
+    with pytest.raises(RuntimeError), files.write("gs://some-bucket/a") as file:
+        file.write(b"half")
+        raise RuntimeError
+    with files.read("gs://some-bucket/a") as file:
+        assert file.read() == b"old"
+    assert os.listdir(tmp_path / "buckets/gs/some-bucket") == ["a"]
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    folder = tmp_path / "buckets/gs/some-bucket"
+    folder.mkdir(parents=True)
+    files = Files(tmp_path / "buckets", buckets={}, keep_buckets_here=True)
+    with pytest.raises(Unavailable, match="No space left"), files.write("gs://some-bucket/a") as file:
+        with open("/dev/full", "wb", buffering=0) as full:
+            full.write(b"x")
+        file.write(b"never")
+    assert os.listdir(folder) == []
+
+
+def test_a_stamp_changes_with_the_content(files: Files) -> None:
+    put(files, "gs://some-bucket/a", b"one")
+    first = files.stamp("gs://some-bucket/a")
+    put(files, "gs://some-bucket/a", b"other")
+    assert files.stamp("gs://some-bucket/a") != first
+    with pytest.raises(NotFound):
+        files.stamp("gs://some-bucket/none")
+
+
+BYPASSES = [
+    "../secret",
+    "a/../../secret",
+    "/etc/passwd",
+    "..\\secret",
+    "a\\..\\b",
+    "%2e%2e/secret",
+    "%252e%252e/secret",
+    "..%2fsecret",
+    "a/%2e%2e/%2e%2e/secret",
+    "C:/secret",
+    "a\x00b",
+    ".",
+    "a/./b",
+    "..",
+]
+
+
+@pytest.mark.parametrize("name", BYPASSES)
+def test_no_name_leads_out(files: Files, name: str, tmp_path: Path) -> None:
+    with pytest.raises(BadSpec):
+        resolve(tmp_path, name)
+    for use in (files.exists, files.stamp, files.program_path):
+        with pytest.raises(BadSpec):
+            use(f"gs://some-bucket/{name}")
+    with pytest.raises(BadSpec):
+        put(files, f"gs://some-bucket/{name}")
+
+
+def test_no_link_leads_out(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s")
+    bucket = tmp_path / "buckets/gs/some-bucket"
+    bucket.mkdir(parents=True)
+    (bucket / "link").symlink_to(tmp_path / "secret")
+    (bucket / "folder").symlink_to(tmp_path)
+    for name in ("link", "folder/secret"):
+        with pytest.raises(BadSpec, match="through a link"), files.read(f"gs://some-bucket/{name}"):
+            pass
+
+
+def test_odd_but_harmless_names_are_taken_as_they_are(files: Files, tmp_path: Path) -> None:
+    for name in ("a%20b", "100%", "a b", "ü", "a..b", "...", "-rf", "a;b"):
+        put(files, f"gs://some-bucket/{name}")
+        assert (tmp_path / "buckets/gs/some-bucket" / name).exists()
+
+
+@pytest.mark.parametrize("uri", ["relative/path", "http://x/y", "gs://", "gs://A_B/x", "gs://ab/x", "", "/a/../b"])
+def test_what_is_no_place_is_refused(files: Files, uri: str) -> None:
+    with pytest.raises(BadSpec):
+        files.place(uri)
+
+
+def test_cloud_credentials(tmp_path: Path) -> None:
+    assert not has_cloud_credentials({"HOME": str(tmp_path)})
+    assert has_cloud_credentials({"HOME": str(tmp_path), "GOOGLE_APPLICATION_CREDENTIALS": "x"})
+    (tmp_path / ".config/gcloud").mkdir(parents=True)
+    (tmp_path / ".config/gcloud/application_default_credentials.json").write_text("{}")
+    assert has_cloud_credentials({"HOME": str(tmp_path)})
