@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from stoker.core.changes import Note
 from stoker.core.spec import Limits, Retry
 from stoker.core.states import AttemptState, EndsWith, JobState, ReplicaState
+from stoker.scheduling.settle import COLLATERAL_SECONDS
 from tests.builders import House, a_house
 
 UP, SUCCEEDED, FAILED, LOST = ReplicaState.UP, ReplicaState.SUCCEEDED, ReplicaState.FAILED, ReplicaState.LOST
@@ -240,3 +242,34 @@ def test_devices_are_held_until_the_attempt_has_ended(tmp_path: Path) -> None:
     house.engine.gone(attempt)
     house.tick()
     assert house.job("next").state is JobState.ACTIVE
+
+
+def test_a_failure_after_a_peer_was_killed_may_pass(house: House) -> None:
+    """The worker is killed and started again in place; the chief fails because its peer went away."""
+    attempt = running(house, workers=1)
+    killed = Note(attempt=attempt, role="worker", index=0, seen=UP, at=house.clock.now(), restarts=1)
+    house.store.commit([killed], by="replica worker-0")
+    house.clock.advance(2)
+    house.engine.set(attempt, FAILED, "chief-0", exit_code=1)
+    house.tick()
+    end_all(house)
+    assert (house.job().state, house.job().failures) == (JobState.QUEUED, 1)
+
+
+def test_a_failure_long_after_is_the_programs_own(house: House) -> None:
+    attempt = running(house, workers=1)
+    killed = Note(attempt=attempt, role="worker", index=0, seen=UP, at=house.clock.now(), restarts=1)
+    house.store.commit([killed], by="replica worker-0")
+    house.clock.advance(COLLATERAL_SECONDS + 1)
+    house.engine.set(attempt, FAILED, "chief-0", exit_code=1)
+    house.tick()
+    end_all(house)
+    assert house.job().state is JobState.FAILED
+
+
+def test_of_two_seen_down_at_once_the_lost_one_explains_the_other(house: House) -> None:
+    attempt = running(house, workers=1)
+    house.engine.set(attempt, FAILED, "chief-0", exit_code=1)
+    house.engine.set(attempt, LOST, "worker-0")
+    house.tick()
+    assert house.job().state is JobState.QUEUED and "worker 0 was lost" in house.job().message

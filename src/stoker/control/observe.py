@@ -54,6 +54,7 @@ def _note(attempt: str, seen: Seen, now: float) -> Note:
         addresses=seen.addresses,
         message=seen.message,
         out_of_memory=seen.out_of_memory,
+        restarts=seen.restarts,
     )
 
 

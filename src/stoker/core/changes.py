@@ -53,6 +53,7 @@ class Note:
     addresses: tuple[str, ...] = ()
     message: str = ""
     out_of_memory: bool = False
+    restarts: int = 0  # how often its supervisor has started it again in place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

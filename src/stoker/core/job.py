@@ -71,6 +71,8 @@ class Replica:
     message: str = ""
     out_of_memory: bool = False
     at: float = 0.0  # when `seen` was last set
+    restarts: int = 0  # in place, by its supervisor
+    restarted_at: float = 0.0  # the last of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,14 +162,16 @@ def _is(replica: Replica, note: c.Note) -> bool:
 
 def _noted(replica: Replica, note: c.Note) -> Replica:
     """A replica goes forward only: what is already past is old news."""
-    addresses = replica.addresses or note.addresses
+    if replica.addresses == () and note.addresses:
+        replica = replace(replica, addresses=note.addresses)
+    if note.restarts > replica.restarts:
+        replica = replace(replica, restarts=note.restarts, restarted_at=note.at)
     if note.seen not in REPLICA_MOVES[replica.seen]:
-        return replace(replica, addresses=addresses) if addresses != replica.addresses else replica
+        return replica
     return replace(
         replica,
         seen=note.seen,
         exit_code=note.exit_code,
-        addresses=addresses,
         message=note.message,
         out_of_memory=note.out_of_memory,
         at=note.at,

@@ -31,6 +31,7 @@ class Seen:
     message: str = ""
     addresses: tuple[str, ...] = ()
     out_of_memory: bool = False
+    restarts: int = 0  # in place
     last_line: int = 0  # how many lines it has written
 
 

@@ -181,6 +181,7 @@ class LocalEngine:
             message=message,
             addresses=tuple(status.get("addresses", ())),
             out_of_memory=bool(status.get("out_of_memory")),
+            restarts=int(status.get("restarts", 0)),
             last_line=int(status.get("last_line", 0)),
         )
 

@@ -52,9 +52,9 @@ def prepare(python: str, uv: str, packages: Sequence[str], cache: str, say: Call
 
 
 def _install(python: str, uv: str, package: str, folder: str, say: Callable[[str], None]) -> None:
+    before = _distributions(folder)
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            before = _distributions(folder)
             _uv(
                 uv,
                 "install",

@@ -122,12 +122,13 @@ class Supervisor:
         for restart in range(limit + 1):
             environment["STOKER_RESTART_COUNT"] = str(self.request["number"] - 1 + restart)
             program = self._start(command, environment)
-            self._tell(seen="UP", program_pid=program.pid, restarts=restart)
+            self._tell(seen="UP", program_pid=program.pid)
             ended = program.wait(self._must_stop, self._wake, self.request["grace_seconds"])
             code = shown_exit_code(ended.code)
             if code == 0 or ended.was_stopped or exit_class(code, self._ran_out_of_memory(ended)) != RESTARTABLE:
                 break
             if restart < limit:
+                self._tell(seen="UP", restarts=restart + 1)  # at once: its peers may fail because of it
                 self._say(f"exited with status {code} and is started again in place ({restart + 1} of {limit})")
                 self._pause(min(10.0, 0.5 * 2**restart))
         return ended

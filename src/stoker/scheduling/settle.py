@@ -22,6 +22,10 @@ from stoker.runtime.exits import PERMANENT, exit_class
 
 LONGEST_BACKOFF_SECONDS = 60.0
 
+COLLATERAL_SECONDS = 300.0
+"""A replica that fails so soon after a peer was killed and started again failed because of it: frameworks end a member whose
+peer went away with an error, TensorFlow and gloo after seconds, JAX after about 100."""
+
 
 def settle(world: World, now: float) -> list[Change]:
     """The moves that the written state now demands, one step each. Asked again until it says nothing."""
@@ -69,13 +73,9 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
         return Cause.CANCELLED, job.wish_why
     if attempt.asked is not None:
         return attempt.asked, ""
-    failed = _first(attempt, ReplicaState.FAILED)
-    if failed is not None:
-        return _failure_cause(failed), failure_message(failed)
-    lost = _first(attempt, ReplicaState.LOST)
-    if lost is not None:
-        what = f"The replica {shown_role(lost.role)} {lost.index} was lost"
-        return Cause.REPLICA_LOST, f"{what}: {lost.message}" if lost.message else f"{what}."
+    first = _first_down(attempt)
+    if first is not None:
+        return _down_cause(attempt, first), failure_message(first)
     if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:
         return Cause.TIMED_OUT, f"The job ran longer than maxRunningTime ({job.spec.limits.running_seconds:g}s)."
     if _waited_out(job, now):
@@ -83,11 +83,29 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
     return None
 
 
-def _failure_cause(failed: Replica) -> Cause:
-    if failed.exit_code is None:
+def _first_down(attempt: Attempt) -> Replica | None:
+    """The replica that went down first. Of those seen down at one moment, one that was lost explains the others."""
+    down = [r for r in attempt.replicas if r.seen in (ReplicaState.FAILED, ReplicaState.LOST)]
+    return min(down, key=lambda r: (r.at, r.seen is ReplicaState.FAILED), default=None)
+
+
+def _down_cause(attempt: Attempt, first: Replica) -> Cause:
+    if first.seen is ReplicaState.LOST:
+        return Cause.REPLICA_LOST
+    if first.exit_code is None:
         return Cause.LAUNCH_FAILED
-    is_permanent = exit_class(failed.exit_code, failed.out_of_memory) == PERMANENT
-    return Cause.REPLICA_FAILED if is_permanent else Cause.REPLICA_CRASHED
+    if exit_class(first.exit_code, first.out_of_memory) != PERMANENT or _is_collateral(attempt, first):
+        return Cause.REPLICA_CRASHED
+    return Cause.REPLICA_FAILED
+
+
+def _is_collateral(attempt: Attempt, failed: Replica) -> bool:
+    """Whether a peer was killed shortly before: then the error is the peer's going away, and may pass."""
+    return any(
+        peer.restarts and 0 <= failed.at - peer.restarted_at <= COLLATERAL_SECONDS
+        for peer in attempt.replicas
+        if peer is not failed
+    )
 
 
 def _is_done(job: Job, attempt: Attempt) -> bool:
@@ -128,6 +146,8 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
 def failure_message(replica: Replica) -> str:
     """The sentence for Job.errorMessage. Shapes: AI Platform, understanding-training-service."""
     who = f"The replica {shown_role(replica.role)} {replica.index}"
+    if replica.seen is ReplicaState.LOST:
+        return f"{who} was lost: {replica.message or 'it answers no more'}."
     if replica.exit_code is None:
         return f"{who} could not be started. {replica.message}".rstrip()
     memory = " ran out of memory and" if replica.out_of_memory else ""
@@ -137,11 +157,6 @@ def failure_message(replica: Replica) -> str:
 def shown_role(role: str) -> str:
     """What AI Platform calls a role in messages and task names: the chief is the master there."""
     return "master" if role == "chief" else role
-
-
-def _first(attempt: Attempt, seen: ReplicaState) -> Replica | None:
-    """The replica that was first seen so; the chief before others at the same moment."""
-    return min((r for r in attempt.replicas if r.seen is seen), key=lambda r: r.at, default=None)
 
 
 def _deadlines(job: Job, attempt: Attempt | None) -> Iterator[float]:

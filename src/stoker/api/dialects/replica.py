@@ -127,6 +127,7 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
             addresses=tuple(map(str, body.get("addresses", ()))),
             message=str(body.get("message", ""))[:4000],
             out_of_memory=bool(body.get("out_of_memory")),
+            restarts=int(body.get("restarts", 0)),
         )
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise BadSpec([Violation("report", f"not a report: {error}")]) from None

@@ -1,0 +1,1 @@
+"""Handwritten digits, trained by every replica of the job together."""

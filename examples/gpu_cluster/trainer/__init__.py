@@ -1,0 +1,1 @@
+"""Proves that a cluster is wired: every replica finds every other one."""

@@ -1,0 +1,1 @@
+"""One machine, several GPUs, one model: MirroredStrategy."""

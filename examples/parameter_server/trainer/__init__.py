@@ -1,0 +1,1 @@
+"""Asynchronous training: a chief, workers, parameter servers and, if wanted, an evaluator."""

@@ -1,0 +1,107 @@
+"""The user's packages: installed over the runtime's environment by content, or refused with the installer's own words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stoker.runtime.archive import BadArchive
+from stoker.runtime.environment import InstallFailed, prepare
+
+UV = os.path.join(os.path.dirname(sys.executable), "uv")
+SETUP = """from setuptools import setup
+setup(name={name!r}, version={version!r}, packages=[{name!r}], install_requires={needs!r})
+"""
+
+
+def an_sdist(folder: Path, name: str = "mytrainer", version: str = "1.0", needs: list[str] | None = None) -> str:
+    """A source distribution with one module, `task`."""
+    source = folder / f"{name}-src"
+    (source / name).mkdir(parents=True)
+    (source / name / "__init__.py").touch()
+    (source / name / "task.py").write_text(f"print({version!r})")
+    (source / "setup.py").write_text(SETUP.format(name=name, version=version, needs=needs or []))
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "sdist", "--dist-dir", str(folder)],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
+    return str(folder / f"{name}-{version}.tar.gz")
+
+
+def ready(tmp_path: Path, *packages: str, said: list[str] | None = None) -> str:
+    return prepare(sys.executable, UV, packages, str(tmp_path / "cache"), (said if said is not None else []).append)
+
+
+def printed(site: str, module: str) -> str:
+    command = [sys.executable, "-m", module]
+    return subprocess.run(
+        command, env={"PYTHONPATH": site}, capture_output=True, text=True, check=True, cwd="/"
+    ).stdout.strip()
+
+
+def test_no_packages_need_no_folder(tmp_path: Path) -> None:
+    assert ready(tmp_path) == ""
+
+
+def test_a_package_is_installed_once(tmp_path: Path) -> None:
+    sdist, said = an_sdist(tmp_path), []
+    site = ready(tmp_path, sdist, said=said)
+    assert printed(site, "mytrainer.task") == "1.0"
+    assert ready(tmp_path, sdist, said=said) == site
+    assert len(said) == 1 and "installed mytrainer-1.0.tar.gz" in said[0]
+
+
+def test_another_content_is_another_folder(tmp_path: Path) -> None:
+    first = ready(tmp_path, an_sdist(tmp_path))
+    second = ready(tmp_path, an_sdist(tmp_path / "other", version="2.0"))
+    assert first != second
+    assert (printed(first, "mytrainer.task"), printed(second, "mytrainer.task")) == ("1.0", "2.0")
+
+
+def test_what_the_runtime_has_is_not_installed_again(tmp_path: Path) -> None:
+    site = ready(tmp_path, an_sdist(tmp_path, needs=["click"]))
+    assert not os.path.exists(os.path.join(site, "click"))
+
+
+def test_a_package_may_need_another_of_the_list(tmp_path: Path) -> None:
+    library = an_sdist(tmp_path, "mylibrary")
+    site = ready(tmp_path, library, an_sdist(tmp_path, "mytrainer"))
+    assert printed(site, "mylibrary.task") == "1.0" and printed(site, "mytrainer.task") == "1.0"
+
+
+def test_a_requirement_that_cannot_be_had_fails_with_the_installers_words(tmp_path: Path) -> None:
+    sdist, said = an_sdist(tmp_path, needs=["click==0.0.0.1"]), []
+    with pytest.raises(InstallFailed, match=r"click==0\.0\.0\.1"):
+        ready(tmp_path, sdist, said=said)
+    assert "trying once more" in said[0]
+
+
+def test_a_package_that_does_not_build_fails_with_its_own_words(tmp_path: Path) -> None:
+    sdist = Path(an_sdist(tmp_path))
+    source = tmp_path / "mytrainer-src"
+    import tarfile
+
+    (source / "setup.py").write_text("raise SystemExit('my setup is broken')")
+    with tarfile.open(sdist, "w:gz") as tar:
+        tar.add(source / "setup.py", "mytrainer-1.0/setup.py")
+    with pytest.raises(InstallFailed, match="my setup is broken"):
+        ready(tmp_path, str(sdist))
+
+
+def test_a_failed_install_is_not_taken_for_a_finished_one(tmp_path: Path) -> None:
+    sdist = an_sdist(tmp_path, needs=["click==0.0.0.1"])
+    for _ in range(2):
+        with pytest.raises(InstallFailed):
+            ready(tmp_path, sdist)
+
+
+def test_what_is_no_package_is_refused_before_the_installer_sees_it(tmp_path: Path) -> None:
+    (tmp_path / "x-1.0.tar.gz").write_bytes(b"nonsense")
+    with pytest.raises(BadArchive):
+        ready(tmp_path, str(tmp_path / "x-1.0.tar.gz"))
