@@ -100,6 +100,7 @@ class Server:
             embedded.stop(self._config(), self.found)
         wait_until(lambda: not embedded.is_locked(self.home))
         self.found = embedded.start(self._config(), self.flags)
+        self.client.close()
         self.client = Client(self.found.url, self.found.token)
 
     def _config(self) -> Any:
@@ -115,6 +116,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     found = embedded.start(config, flags)
     made = Server(home, found, Client(found.url, found.token), flags)
     yield made
+    made.client.close()
     made.cli("down", "--cancel-jobs")
     if embedded.is_locked(home):
         os.kill(made.found.pid, signal.SIGKILL)

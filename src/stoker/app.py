@@ -6,6 +6,7 @@ import fcntl
 import json
 import logging
 import os
+import shlex
 import shutil
 import socket
 import sys
@@ -77,11 +78,12 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     files = make_files(config)
     logs = Logs(home / "logs")
     placer = load("placers", config["placer"])()
+    images = {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
     enact = Enact(
         engines=engines,
         kinds={name: load("kinds", name)() for name in names("kinds")},
         files=files,
-        runtimes=Runtimes(default=sys.executable, by_version=config["runtimes"]),
+        runtimes=Runtimes(default=sys.executable, by_version=config["runtimes"], images=images),
     )
     loop = Loop(
         store=store,
@@ -99,7 +101,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     services = Services(
         config=config,
         store=store,
-        commands=Commands(store=store, files=files, placer=placer, clock=clock),
+        commands=Commands(store=store, files=files, placer=placer, clock=clock, images=frozenset(images)),
         logs=logs,
         files=files,
         engines=engines,

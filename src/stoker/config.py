@@ -131,6 +131,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Where other buckets are: `here` below home, or in the `cloud`; `auto`: here unless there are cloud credentials.",
     ),
     Setting("runtimes", _table, {}, "Python interpreters for runtimeVersion: version → path. Default: Stoker's own."),
+    Setting(
+        "images",
+        _table,
+        {},
+        "Container images that an environment of this machine stands in for: image → interpreter and entry point, such as"
+        " `/opt/env/bin/python -m trainer.task`.",
+    ),
     Setting("strict_runtimes", _flag, False, "Refuse a runtimeVersion that `runtimes` does not have."),
 )
 

@@ -33,13 +33,20 @@ def a_launch(*command: str, in_place: int = 0, env: dict[str, str] | None = None
         number=1,
         primary_name="chief",
         told="{}",
-        python="python3",
         packages=(),
         source=(),
         grace_seconds=grace_seconds,
         in_place=in_place,
         replicas=(
-            LaunchReplica(role="chief", index=0, node="local", devices=(), command=command or ("true",), env=env or {}),
+            LaunchReplica(
+                role="chief",
+                index=0,
+                node="local",
+                devices=(),
+                python="python3",
+                command=command or ("true",),
+                env=env or {},
+            ),
         ),
     )
 

@@ -10,6 +10,7 @@ from stoker.core.states import JobState
 from stoker.core.world import World
 from stoker.scheduling.decide import decide, ever_fits
 from stoker.scheduling.explain import nearest_shape, wanted
+from stoker.scheduling.free import Free
 from stoker.scheduling.placers.best_fit import BestFit
 from stoker.scheduling.plan import Plan
 from stoker.scheduling.policies.fifo import Fifo
@@ -146,3 +147,11 @@ def test_decide_reads_the_world_and_never_writes_it() -> None:
     ask(world)
     assert (world.jobs, world.attempts, world.nodes) == before
     assert world.jobs["p/j"].state is JobState.QUEUED
+
+
+def test_a_gang_that_found_no_place_leaves_nothing_taken() -> None:
+    free = Free.empty(nodes("n0:4 n1:2"))
+    assert BestFit().place("p/big", a_spec(gpus=4, workers=1), free) is None
+    assert [len(space.devices) for space in free.spaces.values()] == [4, 2]
+    assert not any(space.holders for space in free.spaces.values())
+    assert BestFit().place("p/small", a_spec(gpus=4), free) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stoker.clock import Clock
@@ -30,6 +30,7 @@ class Commands:
     files: Files
     placer: Placer
     clock: Clock
+    images: Collection[str] = ()  # the container images that something here stands in for
     rehearsal_engine: str = "local"
 
     def submit(
@@ -51,6 +52,7 @@ class Commands:
         if rehearse:
             spec = replace(spec, pool=REHEARSAL_POOL + job)
         nodes = rehearsal_nodes(job, spec, self.rehearsal_engine) if rehearse else []
+        self._check_images(spec)
         self._check_files(spec)
         if not rehearse:
             self._check_capacity(spec)
@@ -68,6 +70,17 @@ class Commands:
         """Replace a job's labels. Raises NotFound, or Conflict if it has another revision."""
         self.store.commit([Relabel(job=job, labels=dict(labels), if_revision=if_revision)], by=owner)
         return self.store.job(job)
+
+    def _check_images(self, spec: JobSpec) -> None:
+        unknown = sorted({group.image for group in spec.groups if group.image} - set(self.images))
+        if unknown:
+            raise NotReady(
+                [
+                    Violation("master_config.image_uri", f"no engine here can run the image {image}")
+                    for image in unknown
+                ],
+                fix="let an environment of this machine stand in for it (the setting `images`), or submit a Python package",
+            )
 
     def _check_files(self, spec: JobSpec) -> None:
         missing = [uri for uri in (*spec.program.packages, spec.program.source) if uri and not self.files.exists(uri)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from stoker.core.changes import Change, Note, Order, Start
@@ -18,10 +18,11 @@ from stoker.store.files import Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtimes:
-    """Which Python a job runs on: `runtimeVersion` → interpreter."""
+    """Which Python a job runs on: `runtimeVersion` → interpreter, image → interpreter and entry point."""
 
     default: str
     by_version: Mapping[str, str]
+    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def python(self, version: str) -> str:
         """The interpreter for a runtime version."""
@@ -67,6 +68,7 @@ class Enact:
         ]
         surroundings = Surroundings(
             python=self.runtimes.python(program.runtime),
+            images=self.runtimes.images,
             job_dir=self.files.program_path(job.spec.job_dir) if job.spec.job_dir else "",
             packages=tuple(files[: len(program.packages)]),
             source=tuple(files[len(program.packages) :]),

@@ -77,7 +77,7 @@ class LocalEngine:
                     "told": launch.told,
                     "cloud_id": launch.attempt,
                     "is_container": r.is_container,
-                    "python": launch.python,
+                    "python": r.python,
                     "command": list(r.command),
                     "env": {**r.env, "STOKER_REPLICA_ID": replica_id(launch.attempt, r.role, r.index)},
                     "devices": list(r.devices),

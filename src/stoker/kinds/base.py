@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from stoker.core.job import Attempt, Job
@@ -24,6 +24,7 @@ class Surroundings:
     """What the site adds to a job: where its files are, and with which Python it runs."""
 
     python: str  # the interpreter of the runtime that the job asked for
+    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # image → interpreter, entry point
     job_dir: str = ""  # as the program sees it: a plain path, or the URI where nothing maps it
     packages: tuple[LaunchFile, ...] = ()
     source: tuple[LaunchFile, ...] = ()
@@ -37,6 +38,7 @@ class LaunchReplica:
     index: int
     node: str
     devices: tuple[str, ...]
+    python: str
     command: tuple[str, ...]
     env: Mapping[str, str]
     is_container: bool = False
@@ -50,7 +52,6 @@ class Launch:
     number: int
     primary_name: str
     told: str
-    python: str
     packages: tuple[LaunchFile, ...]
     source: tuple[LaunchFile, ...]
     grace_seconds: float

@@ -22,7 +22,6 @@ class Training:
             number=attempt.number,
             primary_name=spec.primary_name,
             told=spec.told,
-            python=surroundings.python,
             packages=surroundings.packages,
             source=surroundings.source,
             grace_seconds=spec.limits.grace_seconds,
@@ -33,6 +32,7 @@ class Training:
                     index=place.index,
                     node=place.node,
                     devices=place.devices,
+                    python=_python(groups[place.role], surroundings),
                     command=_command(job, groups[place.role], surroundings),
                     env=env,
                     is_container=bool(groups[place.role].image),
@@ -46,13 +46,18 @@ def _command(job: Job, group: Group, surroundings: Surroundings) -> tuple[str, .
     """The user's arguments, then `--job-dir` and the directory as two items (contract 3.1)."""
     program = job.spec.program
     if group.image:
-        start, args = group.command, group.args or program.args
+        start, args = group.command or surroundings.images[group.image], group.args or program.args
     elif program.command:
         return program.command  # a plain command is run as it was typed
     else:
         start, args = (surroundings.python, "-m", program.module), program.args
     job_dir = ("--job-dir", surroundings.job_dir) if surroundings.job_dir else ()
     return (*start, *args, *job_dir)
+
+
+def _python(group: Group, surroundings: Surroundings) -> str:
+    """The interpreter: the one that stands in for the group's image, or the runtime's."""
+    return surroundings.images[group.image][0] if group.image else surroundings.python
 
 
 def _environment(job: Job, attempt: Attempt, surroundings: Surroundings) -> dict[str, str]:

@@ -118,8 +118,6 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
     """What an ended attempt means for its job, by the table FATE."""
     assert attempt.cause is not None, f"{attempt.id} stopped without a cause"
     fate = FATE[attempt.cause]
-    if job.wish is Wish.CANCEL and fate in (Fate.RETRY, Fate.REQUEUE):
-        fate = Fate.CANCEL
     if fate is Fate.RETRY and job.failures >= job.spec.retry.whole_job:
         return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} It was tried {attempt.number} times in all.")
     match fate:

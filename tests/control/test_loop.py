@@ -1,0 +1,190 @@
+"""The loop: idempotent, and at home in whatever a crash left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stoker.core.changes import Change, NodeSeen
+from stoker.core.errors import EngineError, Unavailable
+from stoker.core.states import AttemptState, JobState, ReplicaState
+from stoker.engines.base import Request
+from stoker.engines.fake import FakeEngine
+from tests.builders import House, a_house, a_node
+
+
+def fresh(house: House, tmp_path: Path) -> House:
+    """A new control plane on the same store and engine, as after a restart of the server."""
+    heir = a_house(tmp_path, store=house.store, clock=house.clock)
+    heir.loop.engines = house.loop.engines
+    object.__setattr__(heir.loop.enact, "engines", house.loop.engines)
+    heir.engine = house.engine
+    heir.loop._world = house.store.world()
+    return heir
+
+
+def test_a_round_without_news_writes_nothing(house: House) -> None:
+    house.submit(gpus=1)
+    house.tick()
+    position = house.store.position()
+    assert house.loop.tick() == 0
+    assert house.store.position() == position
+
+
+def test_the_loops_world_follows_the_store(house: House) -> None:
+    house.submit(gpus=4)
+    house.submit("k", gpus=4)
+    house.tick()
+    house.engine.set("p/j.1", ReplicaState.UP)
+    house.tick()
+    assert house.loop._world == house.store.world()
+
+
+def test_a_crash_between_placing_and_starting_loses_nothing(house: House, tmp_path: Path) -> None:
+    class Dies(FakeEngine):
+        def start(self, request: Request) -> None:
+            raise KeyboardInterrupt
+
+    house.submit(gpus=4)
+    engines = house.loop.engines
+    house.loop.engines = {"fake": Dies([a_node("n0", 4)])}
+    object.__setattr__(house.loop.enact, "engines", house.loop.engines)
+    try:
+        house.tick()
+    except KeyboardInterrupt:
+        pass
+    assert house.store.attempt("p/j.1").state is AttemptState.PLACED
+    house.loop.engines = engines
+    heir = fresh(house, tmp_path)
+    heir.tick()
+    assert heir.engine.started == ["p/j.1"]
+
+
+def test_a_crash_after_starting_starts_nothing_twice(house: House, tmp_path: Path) -> None:
+    house.submit(gpus=4)
+    house.loop._catch_up()
+    house.loop.tick()
+    heir = fresh(house, tmp_path)
+    heir.tick(3)
+    assert heir.engine.started == ["p/j.1"]
+
+
+def test_the_other_half_of_a_gang_is_started_after_a_crash(house: House) -> None:
+    class Halfway(FakeEngine):
+        def start(self, request: Request) -> None:
+            self.calls = getattr(self, "calls", 0) + 1
+            if self.calls == 1:
+                half = {name: words for name, words in request.replicas.items() if name == "chief-0"}
+                super().start(Request(attempt=request.attempt, replicas=half))
+                gang = self._gangs[request.attempt]
+                gang.states["worker-0"] = ReplicaState.NOTHING
+                return
+            self._gangs[request.attempt].states["worker-0"] = ReplicaState.STARTING
+
+    engine = Halfway([a_node("n0", 4)])
+    house.loop.engines = {"fake": engine}
+    object.__setattr__(house.loop.enact, "engines", house.loop.engines)
+    house.submit(workers=1)
+    house.tick(3)
+    assert [r.seen for r in house.store.attempt("p/j.1").replicas] == [ReplicaState.STARTING] * 2
+    assert engine.calls >= 2
+
+
+def test_an_engine_that_refuses_is_told_to_the_user(house: House) -> None:
+    class Refuses(FakeEngine):
+        def start(self, request: Request) -> None:
+            raise EngineError("the disk of n0 is full")
+
+    house.loop.engines = {"fake": Refuses([a_node("n0", 4)])}
+    object.__setattr__(house.loop.enact, "engines", house.loop.engines)
+    house.submit(gpus=1)
+    house.tick(2)
+    assert house.job().state is JobState.FAILED
+    assert "could not be started. the disk of n0 is full" in house.job().message
+
+
+def test_the_last_line_is_kept_before_the_end_is(house: House) -> None:
+    """What a replica could not ship is taken from the engine (P7)."""
+    house.submit()
+    house.tick()
+    lines = [{"n": n, "t": 1.0, "s": "out", "m": f"line {n}"} for n in (1, 2, 3)]
+    house.logs.append("p/j.1", "chief-0", lines[:1])
+    house.engine._gangs["p/j.1"].lines["chief-0"] = lines
+    house.engine.set("p/j.1", ReplicaState.SUCCEEDED)
+    house.tick()
+    assert house.job().state is JobState.SUCCEEDED
+    assert [line.text for line in house.logs.read("p/j")] == ["line 1", "line 2", "line 3"]
+
+
+def test_nodes_come_and_go_with_the_engine(house: House) -> None:
+    house.engine._nodes.append(a_node("n1", 2))
+    house.tick()
+    assert set(house.store.world().nodes) == {"n0", "n1"}
+    house.engine._nodes.pop(0)
+    house.engine._nodes[0] = a_node("n1", 3)
+    house.tick()
+    world = house.store.world()
+    assert set(world.nodes) == {"n1"} and len(world.nodes["n1"].devices) == 3
+
+
+def test_a_job_whose_nodes_went_says_so_and_starts_when_they_are_back(house: House) -> None:
+    house.submit("first", gpus=4)
+    house.tick()
+    house.submit(gpus=4)
+    gone = house.engine._nodes.pop()
+    house.tick()
+    reason = house.job().waits
+    assert reason is not None and reason.code == "NO_SUCH_NODES"
+    house.engine._nodes.append(gone)
+    house.commands.cancel("p/first", owner="u")
+    house.tick()
+    house.engine.gone("p/first.1")
+    house.tick()
+    assert house.job().state is JobState.ACTIVE
+
+
+def test_an_attempt_of_an_engine_that_is_not_configured_waits_for_it(house: House, tmp_path: Path) -> None:
+    house.submit(gpus=1)
+    house.tick()
+    heir = fresh(house, tmp_path)
+    heir.loop.engines = {}
+    object.__setattr__(heir.loop.enact, "engines", {})
+    heir.tick()
+    assert heir.job().state is JobState.ACTIVE
+
+
+def test_a_store_that_cannot_write_stops_a_round_and_the_next_goes_on(house: House) -> None:
+    commit = house.store.commit
+
+    class Full:
+        def __getattr__(self, name: str) -> object:
+            return getattr(house.store, name)
+
+        def commit(self, changes: list[Change], *, by: str) -> int:
+            raise Unavailable("the database cannot be written: disk full")
+
+    house.submit(gpus=1)
+    house.loop.store = Full()  # type: ignore[assignment]
+    try:
+        house.tick()
+        raise AssertionError("the round should have failed")
+    except Unavailable:
+        pass
+    house.loop.store = house.store
+    house.tick()
+    assert commit and house.job().state is JobState.ACTIVE
+
+
+def test_a_clock_that_jumps_ends_no_job() -> None:
+    """SystemClock goes on by the monotonic clock, wherever the wall clock is set."""
+    from stoker.clock import SystemClock
+
+    clock = SystemClock()
+    before = clock.now()
+    assert 0 <= clock.now() - before < 5
+    assert clock._offset == clock._offset
+
+
+def test_only_changed_nodes_are_written(house: House) -> None:
+    house.tick()
+    seen = [line for line in house.store.story() if isinstance(line.change, NodeSeen)]
+    assert len(seen) == 1

@@ -1,0 +1,74 @@
+"""The examples, for real: TensorFlow, PyTorch and JAX as clusters of processes on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Server
+
+pytestmark = pytest.mark.live
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FLAGS = ("--fake=2x2xT4",)
+
+
+def submit(server: Server, name: str, example: str, *flags: str, args: tuple[str, ...] = ()) -> tuple[int, str]:
+    """Submit an example as its README says, and wait for its end. Returns exit code and output."""
+    folder = EXAMPLES / example
+    done = server.cli(
+        *("jobs", "submit", "training", name, "--package-path", str(folder / "trainer")),
+        *("--module-name", "trainer.task", "--config", str(folder / "config.yaml")),
+        *("--job-dir", f"gs://examples/{name}", "--stream-logs", *flags, "--", *args),
+        timeout=240,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def job_dir(server: Server, name: str) -> Path:
+    return server.home / "buckets/gs/examples" / name
+
+
+def test_tensorflow_multi_worker_trains_a_real_classifier(server: Server) -> None:
+    code, output = submit(server, "digits", "digits", args=("--epochs", "8"))
+    assert code == 0, output
+    metrics = json.loads((job_dir(server, "digits") / "metrics.json").read_text())
+    assert metrics["accuracy"] > 0.9 and metrics["replicas"] == 2
+    assert (job_dir(server, "digits") / "model/saved_model.pb").exists()
+    assert list((job_dir(server, "digits") / "checkpoints").glob("ckpt-*.index"))
+    assert "chief-0" in output and "worker-0" in output
+
+
+def test_a_second_run_goes_on_from_the_checkpoint(server: Server) -> None:
+    folder = EXAMPLES / "digits"
+    done = server.cli(
+        *("jobs", "submit", "training", "digits_more", "--package-path", str(folder / "trainer")),
+        *("--module-name", "trainer.task", "--config", str(folder / "config.yaml")),
+        *("--job-dir", "gs://examples/digits", "--stream-logs", "--", "--epochs", "9"),
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "epoch 9/9" in done.stdout and "epoch 8/9" not in done.stdout
+
+
+def test_mirrored_strategy_over_the_devices_of_one_machine(server: Server) -> None:
+    code, output = submit(server, "mirrored", "mirrored")
+    assert code == 0, output
+    assert "num_replicas_in_sync: 2" in output
+
+
+def test_parameter_servers_are_stopped_when_the_chief_ends(server: Server) -> None:
+    code, output = submit(server, "ps", "parameter_server")
+    assert code == 0, output
+    details = server.client.details("local", "ps")
+    states = {r["name"]: r["state"] for r in details["attempts"][-1]["replicas"]}
+    assert states["chief-0"] == "SUCCEEDED" and states["ps-0"] == "FAILED", "it was stopped, as it never ends by itself"
+
+
+@pytest.mark.parametrize("example", ["torch_ddp", "jax_data_parallel"])
+def test_a_plain_script_as_two_processes(server: Server, example: str) -> None:
+    done = server.cli("run", "--workers", "1", "--", "python", "train.py", cwd=EXAMPLES / example, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "chief-0" in done.stdout and "worker-0" in done.stdout
+    assert "accuracy" in done.stdout
