@@ -64,7 +64,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     """Tie a Stoker together. `url`: where its replicas will reach it."""
     home, clock = config.home, clock or SystemClock()
     tokens = read_or_make_token(home / "token")
-    nodes = this_machine(driver or load("drivers", "nvml")()) + declared_nodes(config["fake"], "local")
+    nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(config["fake"], "local")
     engine: Engine = LocalEngine(
         home,
         nodes=nodes,
@@ -204,10 +204,10 @@ def make_files(config: Config) -> Files:
     return Files(config.home / "buckets", buckets=config["buckets"], keep_buckets_here=keep_here)
 
 
-def this_machine(driver: Driver) -> list[Node]:
-    """This machine as a node; as several, if it has GPUs of several types."""
+def this_machine(driver: Driver, visible_devices: str | None) -> list[Node]:
+    """This machine as a node; as several, if it has GPUs of several types. `visible_devices`: CUDA_VISIBLE_DEVICES."""
     by_type: dict[str, list[Device]] = {}
-    for device in visible(driver.devices(), os.environ.get("CUDA_VISIBLE_DEVICES")):
+    for device in visible(driver.devices(), visible_devices):
         accelerator = find_accelerator(device.product)
         by_type.setdefault(accelerator.name if accelerator else device.product.upper().replace(" ", "_"), []).append(
             device

@@ -112,6 +112,13 @@ class StoreContract:
         assert [listed.job.id for listed in store.jobs("p", before=first[-1].n)] == ["p/a"]
         assert store.jobs("nobody") == []
 
+    def test_nodes_are_what_was_last_seen_of_them(self, store: Store) -> None:
+        assert store.nodes() == []
+        store.commit([NodeSeen(node=a_node("n0", 4)), NodeSeen(node=a_node("n1"))], by="loop")
+        assert {node.name for node in store.nodes()} == {"n0", "n1"}
+        store.commit([NodeSeen(node=a_node("n0", 2)), NodeGone(name="n1")], by="loop")
+        assert store.nodes() == [a_node("n0", 2)]
+
     def test_a_label_change_is_guarded_by_the_revision(self, store: Store) -> None:
         store.commit([Submit(job=a_job())], by="u")
         revision = store.job("p/j").job.revision

@@ -130,9 +130,9 @@ def test_a_reason_is_written_once() -> None:
 def test_ever_fits_is_asked_of_empty_nodes() -> None:
     world = a_world("n0:4", a_job("runs", gpus=4))
     assert opened(ask(world)) == ["p/runs"]
-    assert ever_fits(a_spec(gpus=4), world, BestFit())
-    assert not ever_fits(a_spec(gpus=5), world, BestFit())
-    assert not ever_fits(a_spec(gpus=4, workers=1), world, BestFit())
+    assert ever_fits(a_spec(gpus=4), world.nodes.values(), BestFit())
+    assert not ever_fits(a_spec(gpus=5), world.nodes.values(), BestFit())
+    assert not ever_fits(a_spec(gpus=4, workers=1), world.nodes.values(), BestFit())
 
 
 def test_the_nearest_shape_is_said() -> None:

@@ -94,9 +94,9 @@ class Commands:
             )
 
     def _check_capacity(self, spec: JobSpec) -> None:
-        world = self.store.world()
-        if not ever_fits(spec, world, self.placer):
-            nearest = nearest_shape(spec, world.nodes.values(), self.placer)
+        nodes = self.store.nodes()
+        if not ever_fits(spec, nodes, self.placer):
+            nearest = nearest_shape(spec, nodes, self.placer)
             raise NotReady(
                 [Violation("scale_tier", f"no node here could ever hold {wanted(spec)}. {nearest}")],
                 fix="ask for what there is, declare nodes (stoker up --fake …), or run it as a rehearsal on virtual"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from stoker.core.changes import Change, Explain, MoveJob, Open
 from stoker.core.ids import attempt_id
 from stoker.core.job import Attempt, Job, Placement, Reason, Replica
+from stoker.core.node import Node
 from stoker.core.spec import JobSpec
 from stoker.core.states import JobState, Wish
 from stoker.core.world import World
@@ -46,9 +49,9 @@ def decide(world: World, now: float, policy: Policy, placer: Placer, *, hold: bo
     return Plan(changes=tuple(changes), waits=waits)
 
 
-def ever_fits(spec: JobSpec, world: World, placer: Placer) -> bool:
+def ever_fits(spec: JobSpec, nodes: Iterable[Node], placer: Placer) -> bool:
     """Whether the nodes could hold this job if nobody else held anything."""
-    return placer.place("", spec, Free.empty(world.nodes.values())) is not None
+    return placer.place("", spec, Free.empty(nodes)) is not None
 
 
 def _place(

@@ -17,7 +17,9 @@ from .free import Free
 
 def why_no_place(job: Job, world: World, free: Free, placer: Placer) -> Reason:
     """Why the placer found no place for a job whose turn it is."""
-    if placer.place("", job.spec, Free.empty(world.nodes.values())) is None:
+    if (
+        placer.place("", job.spec, Free.empty(world.nodes.values())) is None
+    ):  # not refused at submission: they were there
         return Reason(
             code="NO_SUCH_NODES",
             text=f"the nodes that could hold {wanted(job.spec)} are gone",

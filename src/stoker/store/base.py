@@ -8,6 +8,7 @@ from typing import Protocol
 
 from stoker.core.changes import Change
 from stoker.core.job import Attempt, Job
+from stoker.core.node import Node
 from stoker.core.world import World
 
 
@@ -44,6 +45,10 @@ class Store(Protocol):
 
     def world(self) -> World:
         """A World of one's own, true at its `position`."""
+        ...
+
+    def nodes(self) -> list[Node]:
+        """The nodes."""
         ...
 
     def story(self, job: str = "", after: int = 0, limit: int | None = None) -> Iterator[Line]:

@@ -111,6 +111,11 @@ class MemoryStore:
                 position=len(self._lines),
             )
 
+    def nodes(self) -> list[Node]:
+        """The nodes."""
+        with self._lock:
+            return list(self._tables.nodes.values())
+
     def story(self, job: str = "", after: int = 0, limit: int | None = None) -> Iterator[Line]:
         """The lines after a position."""
         with self._lock:

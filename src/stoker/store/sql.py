@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from stoker.clock import Clock, SystemClock
-from stoker.core.changes import Change
+from stoker.core.changes import Change, NodeGone, NodeSeen
 from stoker.core.errors import AlreadyExists, IllegalMove, NotFound, StokerError, Unavailable
 from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt, Job
@@ -44,6 +44,8 @@ class SqlStore:
         self._listeners: list[Callable[[int], None]] = []
         self._waiting: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
         self._position = self._read_position()
+        self._nodes: list[Node] | None = None
+        self._nodes_version = 0
         self._closed = False
         self._writer = threading.Thread(target=self._write_for_ever, name="store-writer", daemon=True)
         self._writer.start()
@@ -73,6 +75,16 @@ class SqlStore:
             nodes={node.name: node for node in all_nodes},
             position=position,
         )
+
+    def nodes(self) -> list[Node]:
+        """The nodes. Every submission asks, and they seldom change, so they are kept."""
+        found, version = self._nodes, self._nodes_version
+        if found is None:
+            with self._engine.connect() as db:
+                found = [decode(Node, body) for (body,) in db.execute(sa.select(nodes.c.body))]
+            if version == self._nodes_version:  # else they changed while we read
+                self._nodes = found
+        return found
 
     def story(self, job: str = "", after: int = 0, limit: int | None = None) -> Iterator[Line]:
         """The lines after a position."""
@@ -161,6 +173,8 @@ class SqlStore:
             )
             for batch in batches:
                 batch.error = batch.error or problem
+        if any(isinstance(change, NodeSeen | NodeGone) for batch in batches for change in batch.changes):
+            self._nodes, self._nodes_version = None, self._nodes_version + 1
         for batch in batches:
             if batch.error is not None:
                 batch.done.set_exception(batch.error)
