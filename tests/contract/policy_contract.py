@@ -38,4 +38,4 @@ class PolicyContract:
     def test_who_is_held_back_is_told_why_and_what_to_do(self, policy: Policy) -> None:
         reason = policy.admits(a_job("second", gpus=1), [a_job("first", gpus=1)])
         if reason is not None:
-            assert reason.code and "first" in reason.text and reason.action
+            assert reason.code and reason.text and reason.action

@@ -273,3 +273,24 @@ def test_of_two_seen_down_at_once_the_lost_one_explains_the_other(house: House) 
     house.engine.set(attempt, LOST, "worker-0")
     house.tick()
     assert house.job().state is JobState.QUEUED and "worker 0 was lost" in house.job().message
+
+
+def test_a_job_that_was_over_before_anybody_looked_has_run(house: House) -> None:
+    house.submit()
+    house.tick()
+    house.engine.set("p/j.1", SUCCEEDED)
+    house.tick(seconds=2)
+    attempt = house.store.attempt("p/j.1")
+    assert (house.job().state, house.job().started_at, attempt.started_at) == (
+        JobState.SUCCEEDED,
+        *[house.clock.now()] * 2,
+    )
+
+
+def test_a_chief_that_is_done_before_its_workers_are_up_has_run(house: House) -> None:
+    house.submit(workers=1)
+    house.tick()
+    house.engine.set("p/j.1", SUCCEEDED, "chief-0")
+    house.tick()
+    end_all(house)
+    assert house.job().state is JobState.SUCCEEDED and house.job().started_at is not None

@@ -55,8 +55,8 @@ class Loop:
         self._catch_up()
         now = self.clock.now()
         # 1. What is seen.
-        written += self._commit(observe_nodes(self.engines, self._world))
-        written += self._commit(observe_replicas(self.engines, self._world, self.logs, now))
+        nodes = observe_nodes(self.engines, self._world)
+        written += self._commit([*nodes, *observe_replicas(self.engines, self._world, self.logs, now)])
         # 2. What follows.
         plan = decide(self._world, now, self.policy, self.placer, hold=self.hold)
         ended = [

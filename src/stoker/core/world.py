@@ -72,6 +72,7 @@ def job_after(job: Job, change: c.Change) -> Job:
             return replace(
                 job,
                 state=change.after,
+                started_at=change.at if _ran_unseen(job, change) else job.started_at,
                 failures=job.failures + change.counted,
                 not_before=change.not_before,
                 ended_at=change.at if change.after in FINAL_JOB_STATES else None,
@@ -143,6 +144,11 @@ def apply(world: World, change: c.Change) -> None:
                 world.attempt_of.pop(attempt.job, None)
             if isinstance(change, c.MoveAttempt) and attempt.job in world.jobs:
                 world.jobs[attempt.job] = job_after(world.jobs[attempt.job], change)
+
+
+def _ran_unseen(job: Job, change: c.MoveJob) -> bool:
+    """Its chief was done before all the others were up: it has run, at the latest now."""
+    return job.started_at is None and change.after is JobState.SUCCEEDED
 
 
 def _row(rows: Mapping[str, Job], key: str) -> Job:

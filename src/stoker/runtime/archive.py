@@ -8,11 +8,13 @@ import tarfile
 import zipfile
 from typing import Iterator, Tuple
 
+from .errors import CannotStart
+
 MOST_MEMBERS = 200_000
 MOST_BYTES = 20 << 30
 
 
-class BadArchive(Exception):
+class BadArchive(CannotStart):
     """The archive holds something that must not be unpacked, or is none."""
 
 

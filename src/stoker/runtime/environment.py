@@ -19,12 +19,13 @@ import time
 from typing import Callable, List, Sequence
 
 from .archive import check_package
+from .errors import CannotStart
 
 _PLAN = re.compile(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)$")  # the package itself is listed with its path, and does not match
 _ATTEMPTS = 2
 
 
-class InstallFailed(Exception):
+class InstallFailed(CannotStart):
     """A package could not be installed. Says why with the installer's last lines."""
 
 

@@ -92,14 +92,12 @@ class Log:
             self._ship([item for item in batch if item is not None])
 
     def _ship(self, batch: List[Dict[str, Any]]) -> None:
-        lines: List[Dict[str, Any]] = []
-        for item in batch:
-            if "line" in item:
-                lines.append(item["line"])
-            else:
-                self._send("report", {"lines": lines, **item["report"]})
-                lines = []
-        if lines:
+        """One request for a batch: its lines, and the newest report, which holds all that earlier ones said."""
+        lines = [item["line"] for item in batch if "line" in item]
+        reports = [item["report"] for item in batch if "report" in item]
+        if reports:
+            self._send("report", {"lines": lines, **reports[-1]})
+        elif lines:
             self._send("lines", {"lines": lines})
 
     def _send(self, what: str, body: Dict[str, Any]) -> None:

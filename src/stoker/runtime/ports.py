@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import random
 import socket
-import tempfile
 from typing import List
 
 FIRST, LAST = 20000, 32000
@@ -20,10 +18,10 @@ _claims: List[int] = []  # file descriptors; their locks end with the process
 
 def reserve(count: int, host: str) -> List[int]:
     """So many free ports of this host, claimed for the life of this process. Raises OSError when there are none left."""
-    folder = os.path.join(tempfile.gettempdir(), f"stoker-ports-{os.getuid()}")
+    folder = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"stoker-ports-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     found: List[int] = []
-    start = random.randrange(FIRST, LAST)
+    start = FIRST + int.from_bytes(os.urandom(4), "big") % (LAST - FIRST)
     for offset in range(LAST - FIRST):
         port = FIRST + (start - FIRST + offset) % (LAST - FIRST)
         if _is_free(port, host) and _claim(os.path.join(folder, str(port))):

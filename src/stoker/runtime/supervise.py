@@ -8,10 +8,8 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
-from .archive import BadArchive, unpack_source
-from .environment import InstallFailed, prepare
+from .errors import CannotStart
 from .exits import RESTARTABLE, exit_class, shown_exit_code
-from .fetch import fetch
 from .folder import Folder
 from .lines import Log
 from .ports import reserve
@@ -27,10 +25,6 @@ _MEMORY_ERRORS = (
     "numpy._core._exceptions._ArrayMemoryError",
     "numpy.core._exceptions._ArrayMemoryError",
 )
-
-
-class CannotStart(Exception):
-    """The program cannot be started at all; trying again would not help."""
 
 
 class Supervisor:
@@ -64,7 +58,7 @@ class Supervisor:
             environment.update(wiring(self.request, cluster))
             # 3. The program, started again in place as often as its exits allow.
             ended = self._run(command, environment)
-        except (CannotStart, InstallFailed, BadArchive, OSError) as error:
+        except (CannotStart, OSError) as error:
             self.log.write("service", f"cannot start: {error}")
             return self._end(seen="FAILED", message=str(error))
         # 4. The outcome, after the last line of the log.
@@ -75,20 +69,13 @@ class Supervisor:
 
     def _prepare(self) -> "tuple[List[str], Dict[str, str]]":
         """The command and the environment, but for what depends on the cluster."""
-        request, work = self.request, self.folder.work
-        os.makedirs(work, exist_ok=True)
-        server = Server(request)
-        try:
-            packages = [fetch(server, request["cache"], file, self._must_stop) for file in request["packages"]]
-            source = [fetch(server, request["cache"], file, self._must_stop) for file in request["source"]]
-        except Refused as error:
-            raise CannotStart(f"a file of the program cannot be fetched: {error}") from error
-        finally:
-            server.close()
-        for archive in source:
-            unpack_source(archive, work)
-        site = prepare(request["python"], request["uv"], packages, request["cache"], self._say)
-        return list(request["command"]), self._environment(site)
+        os.makedirs(self.folder.work, exist_ok=True)
+        site = ""
+        if self.request["packages"] or self.request["source"]:
+            from .program_files import place_files  # brings archives and installers with it: only for who needs them
+
+            site = place_files(self.request, self.folder.work, self._must_stop, self._say)
+        return list(self.request["command"]), self._environment(site)
 
     def _environment(self, site: str) -> Dict[str, str]:
         """What the program inherits, less what is Stoker's own, with its packages and its variables."""

@@ -17,7 +17,7 @@ from stoker.core.states import (
     ReplicaState,
     Wish,
 )
-from stoker.core.world import World
+from stoker.core.world import World, attempt_after
 from stoker.runtime.exits import PERMANENT, exit_class
 
 LONGEST_BACKOFF_SECONDS = 60.0
@@ -28,7 +28,7 @@ peer went away with an error, TensorFlow and gloo after seconds, JAX after about
 
 
 def settle(world: World, now: float) -> list[Change]:
-    """The moves that the written state now demands, one step each. Asked again until it says nothing."""
+    """The moves that the written state now demands, as far as they lead by themselves."""
     return [change for job in world.jobs.values() for change in _job_moves(world, job, now)]
 
 
@@ -49,20 +49,28 @@ def _job_moves(world: World, job: Job, now: float) -> Iterator[Change]:
 
 
 def _attempt_moves(job: Job, attempt: Attempt, now: float) -> Iterator[Change]:
-    if attempt.state is AttemptState.STOPPING:
-        if all(replica.seen in FINAL_REPLICA_STATES for replica in attempt.replicas):
-            yield _move(attempt, AttemptState.ENDED, now)
+    """One move after the other, until one needs the world to go on first."""
+    while True:
+        move = _next_move(job, attempt, now)
+        if move is None:
+            return
+        yield move
+        attempt = attempt_after(attempt, move)
+        if attempt.state is AttemptState.ENDED:
             yield job_fate(job, attempt, now)
-        return
+            return
+
+
+def _next_move(job: Job, attempt: Attempt, now: float) -> MoveAttempt | None:
+    seen = {replica.seen for replica in attempt.replicas}
+    if attempt.state is AttemptState.STOPPING:
+        return _move(attempt, AttemptState.ENDED, now) if seen <= FINAL_REPLICA_STATES else None
+    if attempt.state is AttemptState.PLACED and seen != {ReplicaState.NOTHING}:
+        return _move(attempt, AttemptState.STARTING, now)
+    if attempt.state is AttemptState.STARTING and seen <= {ReplicaState.UP, ReplicaState.SUCCEEDED}:
+        return _move(attempt, AttemptState.RUNNING, now)  # it was, though it may be over by now
     stop = _why_stop(job, attempt, now)
-    if stop is not None:
-        yield _move(attempt, AttemptState.STOPPING, now, *stop)
-    elif attempt.state is AttemptState.PLACED and any(r.seen is not ReplicaState.NOTHING for r in attempt.replicas):
-        yield _move(attempt, AttemptState.STARTING, now)
-    elif attempt.state is AttemptState.STARTING and all(
-        r.seen in (ReplicaState.UP, ReplicaState.SUCCEEDED) for r in attempt.replicas
-    ):
-        yield _move(attempt, AttemptState.RUNNING, now)
+    return _move(attempt, AttemptState.STOPPING, now, *stop) if stop is not None else None
 
 
 def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | None:
@@ -182,7 +190,9 @@ def _waited_out_message(job: Job) -> str:
     return f"The job was not RUNNING within maxWaitTime ({job.spec.limits.wait_seconds:g}s)."
 
 
-def _move(attempt: Attempt, after: AttemptState, now: float, cause: Cause | None = None, detail: str = "") -> Change:
+def _move(
+    attempt: Attempt, after: AttemptState, now: float, cause: Cause | None = None, detail: str = ""
+) -> MoveAttempt:
     return MoveAttempt(attempt=attempt.id, before=attempt.state, after=after, at=now, cause=cause, detail=detail)
 
 

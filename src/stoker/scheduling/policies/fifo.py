@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stoker.core.ids import split_job_id
 from stoker.core.job import Job, Reason
 from stoker.core.spec import JobSpec
 from stoker.core.world import World
@@ -24,14 +23,13 @@ class Fifo:
 
     def admits(self, job: Job, waiting: Sequence[Job]) -> Reason | None:
         """Held back by the first who waits for the same kind of machine."""
-        for other in waiting:
-            if other.spec.pool == job.spec.pool and _wants(other.spec) & _wants(job.spec):
-                name = split_job_id(other.id)[1]
-                return Reason(
-                    code="BEHIND",
-                    text=f"{name} is before it in the queue and waits for the same kind of machine",
-                    action=f"wait, cancel {name}, or submit with a higher scheduling.priority",
-                )
+        if any(other.spec.pool == job.spec.pool and _wants(other.spec) & _wants(job.spec) for other in waiting):
+            # Names nobody: who is next changes all the time, and every change of a reason is written down.
+            return Reason(
+                code="BEHIND",
+                text="others that want the same kind of machine are before it in the queue",
+                action="stoker jobs list shows them; a higher scheduling.priority goes before them",
+            )
         return None
 
 
