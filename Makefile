@@ -21,8 +21,8 @@ test: check .venv/test
 	$(BIN)/python -m pytest $(ARGS)
 
 check: .venv/test
-	$(BIN)/ruff format --check --quiet src tests benchmarks examples
-	$(BIN)/ruff check --quiet src tests benchmarks examples
+	$(BIN)/ruff format --check --quiet src tests benchmarks docs examples
+	$(BIN)/ruff check --quiet src tests benchmarks docs examples
 	$(BIN)/mypy
 
 bench: .venv/bench

@@ -114,10 +114,17 @@ class House:
         return self.store.job(f"p/{name}").job
 
 
-def a_house(folder: Path, text: str = "n0:4", *, store: Store | None = None, clock: ManualClock | None = None) -> House:
-    """A control plane on these nodes."""
+def a_house(
+    folder: Path,
+    text: str = "n0:4",
+    *,
+    store: Store | None = None,
+    clock: ManualClock | None = None,
+    engine: FakeEngine | None = None,
+) -> House:
+    """A control plane on these nodes; on a store and an engine that were there before, as after a restart of the server."""
     clock = clock or ManualClock()
-    engine = FakeEngine(nodes(text))
+    engine = engine or FakeEngine(nodes(text))
     store = store or MemoryStore(clock)
     logs = Logs(folder / "logs")
     files = Files(folder / "buckets", buckets={}, keep_buckets_here=True)
@@ -131,6 +138,7 @@ def a_house(folder: Path, text: str = "n0:4", *, store: Store | None = None, clo
     loop = Loop(
         store=store, logs=logs, engines={"fake": engine}, policy=Fifo(), placer=placer, enact=enact, clock=clock
     )
+    loop._world = store.world()
     commands = Commands(store=store, files=files, placer=placer, clock=clock, rehearsal_engine="fake")
     loop.tick()
     return House(engine, clock, store, loop, commands, logs)

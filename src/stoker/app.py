@@ -64,12 +64,14 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     """Tie a Stoker together. `url`: where its replicas will reach it."""
     home, clock = config.home, clock or SystemClock()
     tokens = read_or_make_token(home / "token")
-    nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(config["fake"], "local")
+    nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
+        config["fake"], "local"
+    )
     engine: Engine = LocalEngine(
         home,
         nodes=nodes,
         runtime=Path(build_runtime(str(home / "cache"))),
-        server_url=lambda: url,
+        server_url=url,
         token=tokens.of_attempt,
         uv=_find_uv(),
     )
@@ -152,7 +154,8 @@ def serve(config: Config) -> None:
 def take_home(home: Path) -> IO[str]:
     """Lock the state folder: one server per home. Raises Unavailable."""
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        home.mkdir(parents=True, exist_ok=True)
+        home.chmod(0o700)  # what jobs print and the database are for this user alone
         lock = open(home / "server.lock", "w")
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from stoker.core.job import Attempt, Placement, Replica
+from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Engine, Seen
-from stoker.kinds.base import Launch, LaunchReplica
 from tests.conftest import wait_until
 
 ATTEMPT = "p/j.1"

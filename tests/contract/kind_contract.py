@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stoker.core.job import Attempt, Placement, Replica
-from stoker.kinds.base import Kind, Surroundings
+from stoker.core.launch import Surroundings
+from stoker.kinds.base import Kind
 from tests.builders import a_job
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from stoker.core.launch import Launch
 from stoker.core.states import ReplicaState
 from stoker.engines.base import Engine
 from stoker.engines.fake import FakeEngine
 from stoker.engines.local import LocalEngine
-from stoker.kinds.base import Launch
 from stoker.runtime.zipapp import build
 from tests.builders import a_node
 
@@ -63,7 +63,7 @@ def a_local_engine(home: Path) -> LocalEngine:
         home,
         nodes=[a_node("local", soft=True)],
         runtime=Path(build(str(home / "cache"))),
-        server_url=lambda: "http://127.0.0.1:9",
+        server_url="http://127.0.0.1:9",
         token=lambda attempt: "t",
         uv=os.path.join(os.path.dirname(sys.executable), "uv"),
     )

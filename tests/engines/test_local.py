@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Seen
 from stoker.engines.local import LocalEngine
-from stoker.kinds.base import Launch
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, look, until
 from tests.contract.test_engines import a_local_engine
@@ -251,7 +251,7 @@ def test_virtual_nodes_never_get_real_gpus(tmp_path: Path) -> None:
     def visible(real: bool, virtual: bool) -> str:
         nodes = [a_node("local", 2 if real else 0), a_node("v", 2, virtual=True)]
         engine = a_local_engine(tmp_path)
-        engine = LocalEngine(tmp_path, nodes=nodes, runtime=tmp_path, server_url=lambda: "", token=lambda _: "", uv="")
+        engine = LocalEngine(tmp_path, nodes=nodes, runtime=tmp_path, server_url="", token=lambda _: "", uv="")
         launch = a_launch()
         replica = replace(launch.replicas[0], node="v" if virtual else "local", devices=("0", "1"))
         request = engine.render(replace(launch, replicas=(replica,)))

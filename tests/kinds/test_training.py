@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from stoker.core.job import Attempt, Job, Placement, Replica
+from stoker.core.launch import Launch, LaunchFile, Surroundings
 from stoker.core.spec import Group, Machine, Program
-from stoker.kinds.base import Launch, LaunchFile, Surroundings
 from stoker.kinds.training import Training
 from tests.builders import a_job
 

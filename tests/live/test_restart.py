@@ -36,6 +36,10 @@ def events(server: Server, name: str) -> list[dict[str, object]]:
     return list(server.client.stream("p", name))
 
 
+def lines_so_far(server: Server, name: str) -> list[dict[str, object]]:
+    return [e for e in server.client.stream("p", name, follow=False) if e["kind"] == "log"]
+
+
 @pytest.mark.parametrize("kill", [False, True])
 def test_jobs_run_on_and_every_line_arrives(server: Server, tmp_path: Path, kill: bool) -> None:
     name, flag = f"survivor_{kill}", tmp_path / "end"
@@ -44,6 +48,8 @@ def test_jobs_run_on_and_every_line_arrives(server: Server, tmp_path: Path, kill
     server.restart(kill=kill)
     after = server.client.details("p", name)
     assert (after["state"], len(after["attempts"])) == ("RUNNING", len(before)) == ("RUNNING", 1)
+    count = len(lines_so_far(server, name))
+    wait_until(lambda: len(lines_so_far(server, name)) > count)  # shipped to a server that listens on another port
     flag.touch()
     found = events(server, name)
     assert found[-1]["state"] == "SUCCEEDED"

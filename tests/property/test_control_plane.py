@@ -74,15 +74,9 @@ class ControlPlane(RuleBasedStateMachine):
 
     @rule()
     def the_server_restarts(self) -> None:
-        engines = self.house.loop.engines
         self.store.close()
         self.store = SqlStore(self.path / "s.db", self.clock)
-        engine = self.house.engine
-        self.house = a_house(self.path, store=self.store, clock=self.clock)
-        self.house.engine = engine
-        self.house.loop.engines = engines
-        object.__setattr__(self.house.loop.enact, "engines", engines)
-        self.house.loop._world = self.store.world()
+        self.house = a_house(self.path, store=self.store, clock=self.clock, engine=self.house.engine)
 
     @precondition(lambda self: len(self.house.engine._nodes) < 4)
     @rule()
@@ -147,6 +141,13 @@ class ControlPlane(RuleBasedStateMachine):
         """With faults off, every job ends, and whatever waits meanwhile says why."""
         if not hasattr(self, "house"):
             return
+        try:
+            self._let_everything_end()
+        finally:
+            self.store.close()
+            self.folder.cleanup()
+
+    def _let_everything_end(self) -> None:
         for _ in range(200):
             self.house.clock.advance(70)
             self.house.tick()
@@ -162,8 +163,6 @@ class ControlPlane(RuleBasedStateMachine):
                 elif attempt.state is AttemptState.STOPPING:
                     self.house.engine.gone(attempt.id)
         assert not self.store.world().jobs
-        self.store.close()
-        self.folder.cleanup()
 
     def _set(self, data: st.DataObject, state: ReplicaState, code: int | None = None) -> None:
         running = [a for a, g in self.house.engine._gangs.items() if g.states and not g.stopping]

@@ -9,10 +9,11 @@ from pathlib import PurePosixPath
 from stoker.core.changes import Change, Note, Order, Start
 from stoker.core.errors import StokerError
 from stoker.core.job import Attempt, Job
+from stoker.core.launch import Launch, LaunchFile, Surroundings
 from stoker.core.states import ReplicaState
 from stoker.core.world import World
 from stoker.engines.base import Engine, Request
-from stoker.kinds.base import Kind, Launch, LaunchFile, Surroundings
+from stoker.kinds.base import Kind
 from stoker.store.files import Files
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stoker.core.job import Attempt
+from stoker.core.launch import Launch
 from stoker.core.node import Node
 from stoker.core.states import ReplicaState
-from stoker.kinds.base import Launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from typing import Any
 from stoker.core.errors import EngineError
 from stoker.core.ids import replica_name
 from stoker.core.job import Attempt
+from stoker.core.launch import Launch
 from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
-from stoker.kinds.base import Launch
 
 from .base import Request, Seen
 

@@ -20,9 +20,9 @@ import psutil
 from stoker.core.errors import EngineError
 from stoker.core.ids import replica_id, replica_name
 from stoker.core.job import Attempt, Replica
+from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
-from stoker.kinds.base import Launch, LaunchReplica
 from stoker.runtime.folder import Folder, write_whole
 
 from .base import Request, Seen
@@ -39,7 +39,7 @@ class LocalEngine:
         *,
         nodes: Sequence[Node],
         runtime: Path,
-        server_url: Callable[[], str],
+        server_url: str,
         token: Callable[[str], str],
         uv: str,
     ) -> None:
@@ -48,10 +48,12 @@ class LocalEngine:
         self._cache = home / "cache"
         self._nodes = tuple(nodes)
         self._runtime = runtime
-        self._server_url = server_url
+        self._server_file = home / "cache" / "server-url"
         self._token = token
         self._uv = uv
         self._spawned: dict[str, _Child] = {}  # replica id → supervisors that we started ourselves
+        self._server_file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(str(self._server_file), server_url)  # replicas of an earlier server find this one by it
         self._has_real_devices = any(node.devices and not node.virtual for node in nodes)
 
     def nodes(self) -> Sequence[Node]:
@@ -105,7 +107,7 @@ class LocalEngine:
                 os.makedirs(folder.path, mode=0o700, exist_ok=True)
                 whole = {
                     **words,
-                    "server": self._server_url(),
+                    "server_file": str(self._server_file),
                     "token": self._token(request.attempt),
                     "cache": str(self._cache),
                     "uv": self._uv,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt, Job
+from stoker.core.launch import Launch, LaunchReplica, Surroundings
 from stoker.core.spec import Group
-
-from .base import Launch, LaunchReplica, Surroundings
 
 
 class Training:

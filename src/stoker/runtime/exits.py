@@ -13,9 +13,11 @@ _TRANSIENT = frozenset({6, 11, 134, 139})  # abort and segmentation fault, as su
 
 
 def shown_exit_code(code: int) -> int:
-    """The exit code to report. A death by signal n, which Python gives as -n, counts as 128 + n, but abort and
-    segmentation fault as 6 and 11: so the base image reports them. SIGKILL is 137, not 9: whoever sent it, the program
-    did not end by an error of its own (docs/decisions/0004)."""
+    """The exit code to report, from what Python gives: -n for a death by signal n.
+
+    It counts as 128 + n, but abort and segmentation fault as 6 and 11: so the base image reports them. SIGKILL is 137, not 9:
+    whoever sent it, the program did not end by an error of its own (docs/decisions/0004).
+    """
     if code >= 0:
         return code
     return -code if code in (-6, -11) else 128 - code

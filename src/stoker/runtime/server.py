@@ -25,7 +25,7 @@ class Server:
     """A connection to the server, kept open. For one thread."""
 
     def __init__(self, request: Dict[str, Any]) -> None:
-        self._url: str = request["server"]
+        self._server_file: str = request["server_file"]
         self._token = request["token"]
         self._path = f"/stoker/replica/v1/{request['attempt']}/{request['role']}-{request['index']}"
         self._connection: Optional[http.client.HTTPConnection] = None
@@ -59,8 +59,8 @@ class Server:
         """Fetch file `number` of the launch. Raises Refused or Unreachable."""
         from http.client import HTTPException
 
-        connection = self._open(60.0)
         try:
+            connection = self._open(60.0)
             connection.request("GET", f"{self._path}/files/{number}", headers=self._headers())
             response = connection.getresponse()
             if response.status >= 400:
@@ -86,9 +86,9 @@ class Server:
             False,
             True,
         ):  # a kept connection may have been closed by the other side: then once more on a new one
-            connection = self._open(timeout)
-            kept = not fresh and connection.sock is not None
+            kept = not fresh and self._connection is not None and self._connection.sock is not None
             try:
+                connection = self._open(timeout)
                 connection.request(method, path, body, self._headers())
                 response = connection.getresponse()
                 return response.status, response.read()
@@ -106,7 +106,7 @@ class Server:
         from http.client import HTTPConnection, HTTPSConnection
 
         if self._connection is None:
-            scheme, _, where = self._url.partition("://")
+            scheme, _, where = self._url().partition("://")
             kind = HTTPSConnection if scheme == "https" else HTTPConnection
             self._connection = kind(where, timeout=timeout)
             if scheme == "http":
@@ -115,6 +115,11 @@ class Server:
         if self._connection.sock is not None:
             self._connection.sock.settimeout(timeout)
         return self._connection
+
+    def _url(self) -> str:
+        """Where the server is now: asked at every new connection, for the next server may listen elsewhere."""
+        with open(self._server_file, encoding="utf-8") as file:
+            return file.read().strip().rstrip("/")
 
     def _drop(self) -> None:
         if self._connection is not None:

@@ -1,0 +1,56 @@
+"""A Launch: everything that an engine needs to run one attempt, with nothing left to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFile:
+    """A file that every replica needs. It is fetched from the server by its number."""
+
+    number: int
+    name: str
+    uri: str
+    stamp: str  # changes when the content does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the site adds to a job: where its files are, and with which Python it runs."""
+
+    python: str  # the interpreter of the runtime that the job asked for
+    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # image → interpreter, entry point
+    job_dir: str = ""  # as the program sees it: a plain path, or the URI where nothing maps it
+    packages: tuple[LaunchFile, ...] = ()
+    source: tuple[LaunchFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchReplica:
+    """One process of the gang."""
+
+    role: str
+    index: int
+    node: str
+    devices: tuple[str, ...]
+    python: str
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    is_container: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One attempt, ready to run."""
+
+    attempt: str
+    number: int
+    primary_name: str
+    told: str
+    packages: tuple[LaunchFile, ...]
+    source: tuple[LaunchFile, ...]
+    grace_seconds: float
+    in_place: int
+    replicas: tuple[LaunchReplica, ...]

@@ -1,0 +1,210 @@
+"""The documentation is true where a machine can tell: drawn pages are current, every name is documented, links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from docs import draw
+from stoker.api.errors import STATUS
+from stoker.cli.main import VERBS
+from stoker.config import SETTINGS
+from stoker.runtime.wiring import wiring
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "stoker"
+DOCS = ROOT / "docs"
+NOT_OURS = {"build", "dist", "node_modules", "__pycache__"}
+ENDINGS = ("py", "md", "yaml", "toml", "csv", "sh", "txt", "ini")
+A_PATH = re.compile(rf"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*(?:/|/[A-Za-z0-9_.-]+\.(?:{'|'.join(ENDINGS)}))")
+A_VARIABLE = re.compile(r"(?:STOKER|CLOUD_ML|AIP|JAX|TF|CLUSTER|TORCH|NCCL|GLOO)_[A-Z_]*[A-Z]")
+
+
+def pages() -> list[Path]:
+    """Every page of markdown that is ours."""
+    found = [*ROOT.glob("*.md")]
+    for folder in ("docs", "examples", "src", "benchmarks", "tests"):
+        found += (ROOT / folder).rglob("*.md")
+    return sorted(page for page in found if not NOT_OURS & set(page.parts))
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def documented() -> str:
+    """All that docs/ says."""
+    return "\n".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+
+
+def strings(file: Path) -> Iterator[str]:
+    """Every text in a source file that is not a docstring."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def source_files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def test_drawn_pages_are_current() -> None:
+    assert not draw.stale(), "run `make docs`"
+
+
+def test_check_says_so() -> None:
+    assert draw.main(["--check"]) == 0
+
+
+def test_the_drawn_pages_name_no_place_of_this_machine() -> None:
+    for page in draw.PAGES:
+        assert str(Path.home()) + "/" not in (DOCS / page).read_text()
+
+
+@pytest.mark.parametrize("setting", [setting.name for setting in SETTINGS])
+def test_every_setting_is_documented(setting: str) -> None:
+    text = (DOCS / "configuration.md").read_text()
+    assert f"| `{setting}` |" in text and f"`STOKER_{setting.upper()}`" in text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_documented(verb: str) -> None:
+    text = (DOCS / "commands.md").read_text()
+    command: click.Command = importlib.import_module(f"stoker.cli.verbs.{verb}").command
+    for words, _ in draw.tree(command, (verb,)):
+        assert re.search(rf"^#+ stoker {' '.join(words)}$", text, re.MULTILINE)
+
+
+def test_every_error_code_is_documented() -> None:
+    text = (DOCS / "errors.md").read_text()
+    codes = {kind.code for kind in draw.error_classes()}
+    assert codes == set(STATUS), "a code without an HTTP status, or a status without an error"
+    assert not [code for code in codes if f"| `{code}` |" not in text]
+
+
+def test_every_reason_is_documented() -> None:
+    found = set()
+    for file in source_files():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Reason":
+                found |= {k.value.value for k in node.keywords if k.arg == "code" and isinstance(k.value, ast.Constant)}
+    assert found == set(draw.REASONS)
+    assert {"NO_ROOM", "BEHIND", "BACKOFF", "HELD", "NO_SUCH_NODES"} <= found
+
+
+def test_every_variable_is_documented() -> None:
+    """Those that a program finds, and those that Stoker reads."""
+    known = {variable.strip("`") for variable in re.findall(r"`[A-Z][A-Z_]+`", documented())}
+    in_code = {text for file in source_files() for text in strings(file) if A_VARIABLE.fullmatch(text)}
+    asked = {"NO_COLOR", "FORCE_COLOR", "XDG_DATA_HOME", "CUDA_VISIBLE_DEVICES", "GOOGLE_APPLICATION_CREDENTIALS"}
+    assert not (variables_of_a_replica() | in_code | asked) - known
+
+
+def variables_of_a_replica() -> set[str]:
+    """What runtime/wiring.py sets, in a container job with every role."""
+    cluster = {role: [["h:1", "h:2", "h:3"]] for role in ("chief", "worker", "ps", "evaluator")}
+    request = {
+        "role": "chief",
+        "index": 0,
+        "primary_name": "chief",
+        "told": "{}",
+        "cloud_id": "p/j.1",
+        "is_container": True,
+        "devices": ["0"],
+        "visible_devices": "0",
+        "loopback_interface": "lo",
+    }
+    return set(wiring(request, cluster))
+
+
+def test_the_variables_table_has_nothing_that_is_not_set() -> None:
+    """Nothing in the table of docs/running.md is an invention."""
+    text = (DOCS / "running.md").read_text()
+    table = text[text.index("## Environment variables") : text.index("### TF_CONFIG")]
+    named = {
+        v for row in table.splitlines() if row.startswith("| `") for v in re.findall(r"`([A-Z_]+)`", row.split("|")[1])
+    }
+    in_code = {word for file in source_files() for text in strings(file) for word in re.findall(r"[A-Z][A-Z_]+", text)}
+    assert named and not named - in_code
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        if not found.exists() or (anchor and found.suffix == ".md" and anchor not in anchors(found)):
+            broken.append(target)
+    assert not broken
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which the headings of a page are reached."""
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    """`core/states.py` is below src/stoker, `examples/…` and `tests/…` below the root, others beside the page."""
+    bases = (SOURCE, ROOT, page.parent)
+    named = {word for word in re.findall(r"`([^`\s]+)`", prose(page)) if A_PATH.fullmatch(word)}
+    made = {word for word in named if re.match(r"(buckets|cache|checkpoints|model|logs|runs|work|build|dist)/", word)}
+    made |= {
+        word for word in named if re.search(r"(^|/)[A-Z_]{3,}(/|\.py|$)", word)
+    }  # stands for a name: cli/verbs/VERB.py
+    missing = [w for w in named - made if not any((base / w).exists() for base in bases) and not is_below_examples(w)]
+    assert not missing
+
+
+def is_below_examples(word: str) -> bool:
+    """`trainer/task.py` is one of several."""
+    return any(path.as_posix().endswith(f"/{word}") for path in (ROOT / "examples").rglob("*.*"))
+
+
+def test_every_page_of_docs_is_reached() -> None:
+    """From README.md, following links."""
+    seen, ask = set(), [ROOT / "README.md"]
+    while ask:
+        page = ask.pop()
+        if page in seen or not page.exists():
+            continue
+        seen.add(page)
+        links = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text())]
+        for found in ((page.parent / link).resolve() for link in links if link and ":" not in link):
+            ask += [found] if found.suffix == ".md" else sorted(found.glob("*.md")) if found.is_dir() else []
+    assert not [name(page) for page in DOCS.rglob("*.md") if page not in seen]
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    numbers = [int(page.name[:4]) for page in sorted((DOCS / "decisions").glob("*.md"))]
+    assert numbers == list(range(1, len(numbers) + 1))
+    for page in (DOCS / "decisions").glob("*.md"):
+        text = page.read_text()
+        assert all(f"**{part}.**" in text for part in ("Question", "Choice", "Cost")), name(page)
+
+
+def test_contracts_that_are_named_are_there() -> None:
+    named = set(re.findall(r"\b[A-Z][a-z]+Contract\b", documented()))
+    defined = {
+        w
+        for f in (ROOT / "tests" / "contract").glob("*.py")
+        for w in re.findall(r"^class (\w+Contract)\b", f.read_text(), re.M)
+    }
+    assert named <= defined
