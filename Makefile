@@ -1,6 +1,7 @@
 # Two commands: `make demo` shows what Stoker does, `make test` proves it. Both set up all they need in .venv.
 
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do command -v $$p >/dev/null && echo $$p && break; done)
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -35,7 +36,7 @@ docs: .venv/test
 	$(BIN)/python -m docs.draw
 
 .venv/base:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Stoker needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=/path/to/python3.12 ...")'
+	@test -n "$(PYTHON)" || { echo "Stoker needs Python 3.11 or newer, and found none. Try: make PYTHON=/path/to/python3.12 demo"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv is missing. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@echo "· making the environment .venv"
 	$(PYTHON) -m venv .venv
