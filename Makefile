@@ -3,7 +3,7 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test check bench docs clean
 .DEFAULT_GOAL := help
@@ -40,7 +40,7 @@ docs: .venv/test
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv is missing. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@echo "· making the environment .venv"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade pip
 	@touch $@
 
 .venv/demo: .venv/base pyproject.toml constraints.txt

@@ -40,15 +40,12 @@ def main() -> int:
     task = config.get("task", {"type": "chief", "index": 0})
     is_chief = task["type"] == "chief"
 
-    def say(text: str) -> None:
-        print(f"{task['type']}-{task['index']}: {text}", flush=True)
-
     # 1. Join the cluster. This returns when every replica is there.
-    say(f"cluster {json.dumps(config.get('cluster', {}))}")
+    print(f"cluster {json.dumps(config.get('cluster', {}))}")
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     replicas = strategy.num_replicas_in_sync
     global_batch_size = arguments.batch_size * replicas
-    say(f"replicas in sync {replicas} · batch per replica {arguments.batch_size} · global batch {global_batch_size}")
+    print(f"replicas in sync {replicas} · batch per replica {arguments.batch_size} · global batch {global_batch_size}")
 
     # 2. The same data and the same first weights everywhere.
     keras.utils.set_random_seed(arguments.seed)
@@ -66,9 +63,9 @@ def main() -> int:
     manager = tf.train.CheckpointManager(checkpoint, str(kept) if is_chief else thrown_away.name, max_to_keep=3)
     if newest := tf.train.latest_checkpoint(str(kept)):
         checkpoint.restore(newest).assert_consumed()
-        say(f"restored {newest}")
+        print(f"restored {newest}")
     else:
-        say(f"no checkpoint in {kept}: starting anew")
+        print(f"no checkpoint in {kept}: starting anew")
 
     # 4. Train, and save at the end of each epoch or when asked to stop.
     with StopSignal() as stop:
@@ -81,13 +78,13 @@ def main() -> int:
                 step, losses = step + 1, [*losses, float(loss)]
                 if stopping > 0:
                     manager.save(checkpoint_number=step)
-                    say(f"asked to stop: saved step {step}")
+                    print(f"asked to stop: saved step {step}")
                     return STOPPED
             manager.save(checkpoint_number=step)
             accuracy, _ = evaluate(network, *test)
             loss, seconds = sum(losses) / len(losses), time.monotonic() - epoch_began
             progress = f"loss {loss:.4f} · accuracy {accuracy:.4f} · {seconds:.1f} s"
-            say(f"epoch {epoch + 1}/{arguments.epochs} · step {step} · {progress}")
+            print(f"epoch {epoch + 1}/{arguments.epochs} · step {step} · {progress}")
 
     # 5. The chief writes the results.
     accuracy, loss = evaluate(network, *test)
@@ -97,7 +94,7 @@ def main() -> int:
     metrics = {"accuracy": accuracy, "loss": loss, "epochs": arguments.epochs, "replicas": replicas}
     metrics["seconds"] = round(time.monotonic() - began, 1)
     (job_dir / "metrics.json").write_text(json.dumps(metrics) + "\n")
-    say(f"model in {job_dir / 'model'}")
+    print(f"model in {job_dir / 'model'}")
     print(f"accuracy {accuracy:.4f}\nloss {loss:.4f}", flush=True)
     return 0
 

@@ -62,13 +62,13 @@ def main() -> int:
     arguments, user_args = parse_arguments()
     view = read_view(os.environ)
     sizes = ", ".join(f"{role} x {len(row)}" for role, row in view.cluster.items())
-    say(view, f"cluster {sizes} · address {view.address or 'none'} · devices {' '.join(view.devices) or 'none'}")
+    print(f"cluster {sizes} · address {view.address or 'none'} · devices {' '.join(view.devices) or 'none'}")
     if user_args and view.role in PRIMARIES:
-        say(view, f"arguments {user_args}")
+        print(f"arguments {user_args}")
     if arguments.job_dir:
         write_view(view, arguments.job_dir / "cluster")
     if faults := list(find_faults(view)):
-        say(view, f"the cluster is wrong: {'; '.join(faults)}")
+        print(f"the cluster is wrong: {'; '.join(faults)}")
         return 1
 
     deadline = time.monotonic() + arguments.timeout
@@ -132,7 +132,7 @@ def welcome_all(view: View, deadline: float) -> int:
             try:
                 caller, _ = server.accept()
             except TimeoutError:
-                say(view, f"no hello from {', '.join(sorted(missing))}")
+                print(f"no hello from {', '.join(sorted(missing))}")
                 return 1
             caller.settimeout(5)
             try:
@@ -142,7 +142,7 @@ def welcome_all(view: View, deadline: float) -> int:
     for caller in callers.values():
         with caller, contextlib.suppress(OSError):
             caller.sendall(b"welcome\n")
-    say(view, f"the cluster is complete: all {len(view.members)} are here")
+    print(f"the cluster is complete: all {len(view.members)} are here")
     return 0
 
 
@@ -153,12 +153,12 @@ def say_hello(view: View, deadline: float) -> bool:
             with socket.create_connection(split(view.chief_address), timeout=left) as chief:
                 chief.sendall(f"{view.name}\n".encode())
                 if chief.recv(100) == b"welcome\n":
-                    say(view, "welcomed by the chief")
+                    print("welcomed by the chief")
                     return True
         except OSError:
             pass
         time.sleep(0.1)
-    say(view, f"no welcome from the chief at {view.chief_address}")
+    print(f"no welcome from the chief at {view.chief_address}")
     return False
 
 
@@ -169,10 +169,6 @@ def listen(address: str) -> socket.socket:
 def split(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     return host, int(port)
-
-
-def say(view: View, text: str) -> None:
-    print(f"{view.name}: {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -37,19 +37,16 @@ def main() -> int:
     cluster, task = config.get("cluster", {}), config.get("task", {"type": "chief", "index": 0})
     role, index = task["type"], task["index"]
 
-    def say(text: str) -> None:
-        print(f"{role}-{index}: {text}", flush=True)
-
-    say(", ".join(f"{name} x {len(members)}" for name, members in cluster.items()) or "no cluster")
+    print(", ".join(f"{name} x {len(members)}" for name, members in cluster.items()) or "no cluster")
     if role in ("worker", "ps"):
         serve(cluster, role, index)
     elif role == "evaluator":
-        evaluate_for_ever(arguments.job_dir / "checkpoints", say)
+        evaluate_for_ever(arguments.job_dir / "checkpoints")
     elif not (cluster.get("worker") and cluster.get("ps")):
-        say("this example needs at least one worker and one parameter server, see config.yaml")
+        print("this example needs at least one worker and one parameter server, see config.yaml")
         return 2
     else:
-        coordinate(arguments, say)
+        coordinate(arguments)
     return 0
 
 
@@ -68,7 +65,7 @@ def serve(cluster: dict, role: str, index: int) -> None:
     server.join()
 
 
-def coordinate(arguments: argparse.Namespace, say) -> None:
+def coordinate(arguments: argparse.Namespace) -> None:
     """The chief: make the model on the parameter servers, then hand out the steps."""
     strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
@@ -81,13 +78,13 @@ def coordinate(arguments: argparse.Namespace, say) -> None:
         optimizer = keras.optimizers.Adam(arguments.learning_rate)
         optimizer.build(network.trainable_variables)
         epochs_done = tf.Variable(0)  # the optimizer's own count misses steps when two workers finish at once
-    say(f"weights on {network.trainable_variables[0].value.device}")
+    print(f"weights on {network.trainable_variables[0].value.device}")
 
     checkpoint = tf.train.Checkpoint(network=network, optimizer=optimizer, epochs_done=epochs_done)
     manager = tf.train.CheckpointManager(checkpoint, str(arguments.job_dir / "checkpoints"), max_to_keep=5)
     if manager.latest_checkpoint:
         checkpoint.restore(manager.latest_checkpoint)
-        say(f"restored {manager.latest_checkpoint}")
+        print(f"restored {manager.latest_checkpoint}")
 
     def endless_batches():
         data = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(len(images)).repeat()
@@ -112,12 +109,12 @@ def coordinate(arguments: argparse.Namespace, say) -> None:
         manager.save(checkpoint_number=epoch + 1)
         loss, accuracy = np.mean(coordinator.fetch(losses)), measure(network, *test)
         progress = f"loss {loss:.4f} · accuracy {accuracy:.4f}"
-        say(f"epoch {epoch + 1}/{arguments.epochs} · {steps_per_epoch} steps · {progress}")
+        print(f"epoch {epoch + 1}/{arguments.epochs} · {steps_per_epoch} steps · {progress}")
 
     print(f"accuracy {measure(network, *test):.4f}", flush=True)
 
 
-def evaluate_for_ever(checkpoints: Path, say) -> None:
+def evaluate_for_ever(checkpoints: Path) -> None:
     """The evaluator: test every new checkpoint, until stopped."""
     network, test, newest = build(), load()[1], None
     while True:
@@ -125,7 +122,7 @@ def evaluate_for_ever(checkpoints: Path, say) -> None:
         if found and found != newest:
             newest = found
             tf.train.Checkpoint(network=network).restore(newest).expect_partial()
-            say(f"{Path(newest).name} · accuracy {measure(network, *test):.4f}")
+            print(f"{Path(newest).name} · accuracy {measure(network, *test):.4f}")
         time.sleep(0.5)
 
 
