@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.hardware.builders import table
 
 from stoker.hardware.accelerators import accelerators, canonical_name, device_strings, find_accelerator
+from tests.hardware.builders import table
 
 
 @pytest.mark.parametrize(

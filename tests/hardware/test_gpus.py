@@ -1,9 +1,9 @@
 import dataclasses
 
 import pytest
-from tests.hardware.builders import table
 
 from stoker.hardware.gpus import Gpu, gpus
+from tests.hardware.builders import table
 
 
 def test_the_t4_by_its_datasheet():

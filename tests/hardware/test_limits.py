@@ -1,5 +1,4 @@
 import pytest
-from tests.hardware.builders import counts, table
 
 from stoker.hardware.limits import (
     COMPUTE_ENGINE,
@@ -12,6 +11,7 @@ from stoker.hardware.limits import (
     sold_with,
     valid_counts,
 )
+from tests.hardware.builders import counts, table
 
 # The table as the documentation prints it, typed here by hand; the A100 column is empty for all of these.
 PRINTED_COLUMNS = ("K80", "P4", "P100", "T4", "V100")

@@ -1,7 +1,7 @@
 import pytest
-from tests.hardware.builders import table
 
 from stoker.hardware.machines import MachineType, find_machine_type, is_foreign, machine_types, nearest_machine_type
+from tests.hardware.builders import table
 
 # Legacy machine type → Compute Engine type, vCPUs, memory in GB, GPUs, as the documentation describes them.
 LEGACY = {

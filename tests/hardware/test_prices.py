@@ -1,13 +1,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.hardware.builders import ask, chief, table
 
 from stoker.hardware.accelerators import accelerators
 from stoker.hardware.machines import machine_types
 from stoker.hardware.prices import Price, Unpriced, hourly_price, quote, quote_all
 from stoker.hardware.regions import regions
 from stoker.hardware.rules import check
+from tests.hardware.builders import ask, chief, table
 
 IOWA, BELGIUM = "us-central1", "europe-west1"
 ROWS = [row for row in table("prices.csv") if row["provider"] == "gcp"]

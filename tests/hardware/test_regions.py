@@ -1,7 +1,7 @@
 import pytest
-from tests.hardware.builders import table
 
 from stoker.hardware.regions import accelerators_in, find_region, regions, regions_with, zones, zones_with
+from tests.hardware.builders import table
 
 # The regions with GPUs, as the documentation lists them.
 GPU_REGIONS = (

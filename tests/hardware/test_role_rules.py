@@ -1,9 +1,9 @@
 import pytest
-from tests.hardware.builders import ask, chief, counts, table
 
 from stoker.hardware.limits import sold_on
 from stoker.hardware.machines import machine_types
 from stoker.hardware.role_rules import resolve
+from tests.hardware.builders import ask, chief, counts, table
 
 CELLS = table("accelerator_counts.csv")
 

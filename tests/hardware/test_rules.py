@@ -1,13 +1,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.hardware.builders import ask, chief
 
 from stoker.hardware.accelerators import accelerators
 from stoker.hardware.machines import machine_types
 from stoker.hardware.regions import regions, zones
 from stoker.hardware.rules import Fault, RoleRequest, Shape, check, zones_for
 from stoker.hardware.tiers import ROLES, tiers
+from tests.hardware.builders import ask, chief
 
 IOWA = "us-central1"
 

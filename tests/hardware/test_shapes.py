@@ -1,7 +1,6 @@
-from tests.hardware.builders import ask, chief
-
 from stoker.hardware.rules import check
 from stoker.hardware.shapes import accelerators_of, needs_tpu
+from tests.hardware.builders import ask, chief
 
 
 def shapes_of(tier, *requests):

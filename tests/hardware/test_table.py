@@ -1,6 +1,5 @@
-from tests.hardware.builders import DATA, table
-
 from stoker.hardware.table import figure, lines, members, rows
+from tests.hardware.builders import DATA, table
 
 
 def test_every_packaged_file_reads_as_an_independent_reader_reads_it():
