@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.runtime.lines import LONGEST_LINE_BYTES, Lines
+from stoker.runtime.lines import LONGEST_LINE_BYTES, Lines, Log
 
 
 def cut(*chunks: bytes) -> list[str]:
@@ -43,3 +46,13 @@ def test_any_text_comes_out_as_it_went_in(texts: list[str], data: st.DataObject)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
     chunks = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     assert cut(*chunks) == [text.rstrip() for text in texts if text.rstrip()]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_ends_no_training() -> None:
+    with open("/dev/full", "wb", buffering=0) as full:
+        log = Log(full, None)
+        log.write("out", "one")
+        log.write("err", "two")
+        assert (log.last_number, list(log.last_errors)) == (3, ["two"]), "one line more, which says that there are gaps"
+        log.drain(5)

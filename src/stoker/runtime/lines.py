@@ -52,6 +52,7 @@ class Log:
         self._server = server
         self._thread = threading.Thread(target=self._ship_for_ever, name="shipper", daemon=True)
         self._given_up = server is None
+        self._disk_failed = False
         self.last_errors: Deque[str] = deque(maxlen=200)
         self._thread.start()
 
@@ -66,8 +67,14 @@ class Log:
             self.last_errors.append(line)
         self._number += 1
         record = {"n": self._number, "t": time.time(), "s": stream, "m": line}
-        self._file.write(json.dumps(record).encode() + b"\n")
-        self._file.flush()
+        try:
+            self._file.write(json.dumps(record).encode() + b"\n")
+        except OSError as error:  # a full disk here must not end the training: the server may have room
+            if not self._disk_failed:
+                self._disk_failed = True
+                self._queue.put({"line": {**record, "s": "service", "m": f"the log on this machine has gaps: {error}"}})
+                self._number += 1
+                record["n"] = self._number
         self._queue.put({"line": record})
 
     def report(self, what: Dict[str, Any]) -> None:

@@ -59,6 +59,18 @@ class Program:
         Once `must_stop`: TERM to every process, and after the grace KILL.
         """
         self._selector.register(wake, selectors.EVENT_READ, None)
+        try:
+            was_stopped = self._follow(must_stop, grace_seconds)
+        finally:
+            self._kill()  # what it left behind, in its group or out of it; the program too, if we fail
+        code = self._process.returncode
+        self._selector.unregister(wake)
+        self._drain()
+        killed_for_memory = code == -signal.SIGKILL and not was_stopped and oom_kills() > self._oom_before
+        return Ended(code, was_stopped, killed_for_memory)
+
+    def _follow(self, must_stop: Callable[[], bool], grace_seconds: float) -> bool:
+        """Until it has ended. Returns whether it was told to."""
         stop_at: Optional[float] = None
         while self._process.poll() is None or (stop_at is not None and descendants()):
             self._read(_POLL_SECONDS)
@@ -69,12 +81,7 @@ class Program:
             elif stop_at is not None and time.monotonic() >= stop_at:
                 self._kill()
             _reap_orphans(self._process)
-        code = self._process.returncode
-        self._kill()  # what it left behind, in its group or out of it
-        self._selector.unregister(wake)
-        self._drain()
-        killed_for_memory = code == -signal.SIGKILL and stop_at is None and oom_kills() > self._oom_before
-        return Ended(code, stop_at is not None, killed_for_memory)
+        return stop_at is not None
 
     def _kill(self) -> None:
         signal_group(self.pid, signal.SIGKILL)
