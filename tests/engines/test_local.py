@@ -235,11 +235,18 @@ def test_the_request_is_for_its_user_alone(engine: LocalEngine, tmp_path: Path) 
     assert (tmp_path / FOLDER).stat().st_mode & 0o777 == 0o700
 
 
-def test_forget_drops_the_working_directory_only(engine: LocalEngine, tmp_path: Path) -> None:
-    run(engine, python("open('big', 'w').write('x')"))
-    assert (tmp_path / FOLDER / "work/big").exists()
+def test_what_the_program_wrote_is_kept_and_said(engine: LocalEngine, tmp_path: Path) -> None:
+    run(engine, python("open('model', 'w').write('x')"))
     engine.forget(ATTEMPT)
+    assert (tmp_path / FOLDER / "work/model").read_text() == "x"
+    assert lines(engine) == [f"wrote 1 file(s) to its working directory, kept at {tmp_path / FOLDER / 'work'}"]
+
+
+def test_a_working_directory_with_nothing_of_the_program_is_dropped(engine: LocalEngine, tmp_path: Path) -> None:
+    run(engine, python("pass"))
+    assert lines(engine) == []
     assert not (tmp_path / FOLDER / "work").exists()
+    engine.forget(ATTEMPT)
     assert look(engine).state is ReplicaState.SUCCEEDED
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -151,9 +150,8 @@ class LocalEngine:
             return
 
     def forget(self, attempt: str) -> None:
-        """Drop the working directories. The small files stay: they answer for the attempt if it is asked about again."""
+        """The folders stay: they answer for the attempt if it is asked about again, and hold what programs wrote there."""
         for folder in self._folders(attempt):
-            shutil.rmtree(folder.work, ignore_errors=True)
             done = self._spawned.pop(f"{attempt}/{os.path.basename(folder.path)}", None)
             if done is not None:
                 done.lives()

@@ -35,6 +35,7 @@ class Supervisor:
         self.request = folder.read_request()
         self._stop_asked = False
         self._status: Dict[str, Any] = {}
+        self._unpacked_at = 0.0
         read_end, write_end = os.pipe()
         for end in (read_end, write_end):
             os.set_blocking(end, False)
@@ -62,6 +63,7 @@ class Supervisor:
             self.log.write("service", f"cannot start: {error}")
             return self._end(seen="FAILED", message=str(error))
         # 4. The outcome, after the last line of the log.
+        self._tidy()
         if ended.code == 0:
             return self._end(seen="SUCCEEDED", exit_code=0)
         code, out_of_memory = shown_exit_code(ended.code), self._ran_out_of_memory(ended)
@@ -75,6 +77,7 @@ class Supervisor:
             from .program_files import place_files  # brings archives and installers with it: only for who needs them
 
             site = place_files(self.request, self.folder.work, self._must_stop, self._say)
+        self._unpacked_at = time.time()
         return list(self.request["command"]), self._environment(site)
 
     def _environment(self, site: str) -> Dict[str, str]:
@@ -132,6 +135,19 @@ class Supervisor:
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._must_stop():
             time.sleep(0.05)
+
+    def _tidy(self) -> None:
+        """Keep a working directory into which the program has written, and say so; drop one that holds our copies only."""
+        written = 0
+        for base, _, names in os.walk(self.folder.work):
+            if os.path.basename(base) != "__pycache__":
+                written += sum(os.lstat(os.path.join(base, n)).st_mtime > self._unpacked_at for n in names)
+        if written:
+            self._say(f"wrote {written} file(s) to its working directory, kept at {self.folder.work}")
+        else:
+            from shutil import rmtree
+
+            rmtree(self.folder.work, ignore_errors=True)
 
     def _must_stop(self) -> bool:
         return self._stop_asked or self.folder.should_stop()
