@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -14,7 +15,7 @@ from stoker.core.errors import StokerError
 from stoker.registry import load, names
 
 from .auth import Guard, Tokens
-from .errors import on_http_error, on_stoker_error, on_unexpected_error
+from .errors import on_bad_parameter, on_http_error, on_stoker_error, on_unexpected_error
 from .services import Services
 
 
@@ -38,11 +39,13 @@ def routes(services: Services) -> FastAPI:
         redoc_url=None,
         openapi_url="/stoker/v1/openapi.json",
         lifespan=lifespan,
+        redirect_slashes=False,
     )
     app.state.services = services
     for name in names("dialects"):
         app.include_router(load("dialects", name))
     app.add_exception_handler(StokerError, on_stoker_error)
+    app.add_exception_handler(RequestValidationError, on_bad_parameter)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_unexpected_error)
     return app

@@ -11,9 +11,11 @@ import hashlib
 import hmac
 import os
 import secrets
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -23,6 +25,8 @@ from .errors import error_response
 
 REPLICA_PREFIX = "/stoker/replica/v1/"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+SHORTEST_TOKEN = 16
+"""A shorter one is none: an empty file would let everybody in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Tokens:
 
     def is_user(self, shown: str) -> bool:
         """Whether this is the server's token. Takes the same time for every wrong one."""
-        return hmac.compare_digest(shown.encode(), self.token.encode())
+        return bool(shown) and hmac.compare_digest(shown.encode(), self.token.encode())
 
     def of_attempt(self, attempt: str) -> str:
         """The token of an attempt's replicas."""
@@ -45,14 +49,20 @@ class Tokens:
 
 
 def read_or_make_token(path: Path) -> Tokens:
-    """The token of this home; made at the first start, readable by its user alone."""
+    """The token of this home; made at the first start, readable by its user alone. One that a crash left empty is made anew."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
-    except FileExistsError:
         path.chmod(0o600)
-    return Tokens(path.read_text().strip())
+        token = path.read_text().strip()
+    except FileNotFoundError:
+        token = ""
+    if len(token) < SHORTEST_TOKEN:
+        token = secrets.token_urlsafe(32)
+        temporary = path.with_suffix(".tmp")
+        temporary.unlink(missing_ok=True)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(token + "\n")
+        temporary.replace(path)
+    return Tokens(token)
 
 
 @dataclass(slots=True)
@@ -63,7 +73,7 @@ class Guard:
     tokens: Tokens
     allowed_hosts: frozenset[str]  # with their ports
     needs_token: bool = True
-    user: str = field(default_factory=getpass.getuser)
+    user: str = field(default_factory=lambda: user_name())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or pass on with the user's name in the scope."""
@@ -75,10 +85,7 @@ class Guard:
             self._check_host(headers)
             self._check_token(scope["path"], headers)
         except StokerError as error:
-            response = error_response(error)
-            if isinstance(error, WrongHost):
-                response.status_code = 421
-            await response(scope, receive, send)
+            await _refuse(error, scope, receive, send)
             return
         scope.setdefault("state", {})["user"] = self.user
         await self.app(scope, receive, send)
@@ -110,7 +117,39 @@ class WrongHost(Forbidden):
     """The Host header names somebody else."""
 
 
+async def _refuse(error: StokerError, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008, "reason": error.message})
+        return
+    response = error_response(error)
+    if isinstance(error, WrongHost):
+        response.status_code = 421
+    await response(scope, receive, send)
+
+
+def user_name() -> str:
+    """Who runs this server; in a container a user may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"user-{os.getuid()}"
+
+
 def allowed_hosts(host: str, port: int) -> frozenset[str]:
-    """The Host headers to accept: the address we listen on, and on loopback its usual names."""
-    names = {host if ":" not in host else f"[{host}]", *LOOPBACK_NAMES}
+    """The Host headers to accept: the address we listen on, on every address all of this machine's, and loopback's names."""
+    names = {_in_url(host), *LOOPBACK_NAMES}
+    if host in ("0.0.0.0", "::"):
+        names |= {_in_url(name.lower()) for name in own_names()}
     return frozenset(f"{name}:{port}" for name in names) | (frozenset(names) if port == 80 else frozenset())
+
+
+def own_names() -> set[str]:
+    """The names and addresses of this machine."""
+    found = {socket.gethostname()}
+    for addresses in psutil.net_if_addrs().values():
+        found |= {a.address.partition("%")[0] for a in addresses if a.family in (socket.AF_INET, socket.AF_INET6)}
+    return found
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -50,9 +50,11 @@ class Bell:
                 future.set_result(None)
 
 
-async def wait(ring: asyncio.Future[None], seconds: float) -> None:
-    """Wait for a ring, but no longer than this."""
+async def wait(ring: asyncio.Future[None], seconds: float) -> bool:
+    """Wait for a ring, but no longer than this. Returns whether it rang."""
     try:
         await asyncio.wait_for(asyncio.shield(ring), seconds)
     except TimeoutError:
         ring.cancel()
+        return False
+    return True

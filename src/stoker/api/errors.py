@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from stoker.core.errors import BadSpec, NotReady, StokerError
+from stoker.core.errors import AlreadyExists, BadSpec, NotFound, NotReady, StokerError, Violation
 
 STATUS: Mapping[str, tuple[int, str]] = {
     "bad_spec": (400, "INVALID_ARGUMENT"),
@@ -31,15 +34,30 @@ _BY_HTTP_STATUS = {404: "NOT_FOUND", 405: "UNIMPLEMENTED", 415: "INVALID_ARGUMEN
 _log = logging.getLogger("stoker.api")
 
 
-def error_response(error: StokerError) -> JSONResponse:
+class AboutField(StokerError):
+    """Another error, with the field of the request that it is about: `Field: job.job_id Error: …`."""
+
+    def __init__(self, error: StokerError, field: str, fix: str) -> None:
+        super().__init__(error.message, fix=error.fix or fix)
+        self.code = error.code
+        self.violations = (Violation(field, error.message),)
+
+
+@contextmanager
+def about(field: str, *, fix: str = "") -> Iterator[None]:
+    """Say which field named what is not there, or is there already, and what to do."""
+    try:
+        yield
+    except (NotFound, AlreadyExists) as error:
+        raise AboutField(error, field, fix) from error
+
+
+def error_response(error: StokerError) -> Response:
     """A refusal as the API shows it. `fix` stands beside the message, where foreign clients do not look."""
     status, name = STATUS[error.code]
-    message, details = error.message, []
-    if isinstance(error, BadSpec | NotReady):
-        violations = [{"field": v.field, "description": v.description} for v in error.violations]
-        details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
-        message = f"Field: {violations[0]['field']} Error: {violations[0]['description']}"
-    return _respond(status, name, message, details, error.fix)
+    if isinstance(error, BadSpec | NotReady | AboutField):
+        return _refused(status, name, error.violations, error.fix)
+    return _respond(status, name, error.message, [], error.fix)
 
 
 async def on_stoker_error(_: Request, error: Exception) -> Response:
@@ -48,11 +66,22 @@ async def on_stoker_error(_: Request, error: Exception) -> Response:
     return error_response(error)
 
 
-async def on_http_error(_: Request, error: Exception) -> Response:
-    """What the web framework raised: an unknown path, a wrong method."""
+async def on_bad_parameter(_: Request, error: Exception) -> Response:
+    """A parameter of the URL that is not what its route takes."""
+    assert isinstance(error, RequestValidationError)
+    return error_response(BadSpec([Violation(str(e["loc"][-1]), e["msg"]) for e in error.errors()]))
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """What the web framework raised: an unknown path, a wrong method. The v1 API knows the first only (contract, section 0)."""
     assert isinstance(error, HTTPException)
-    name = _BY_HTTP_STATUS.get(error.status_code, "INVALID_ARGUMENT")
-    return _respond(error.status_code, name, str(error.detail), [], "")
+    path = request.url.path
+    status = 404 if error.status_code == 405 and path.startswith("/v1/") else error.status_code
+    message = f"there is no {request.method} {path[:200]}" if status in (404, 405) else str(error.detail)
+    response = _respond(status, _BY_HTTP_STATUS.get(status, "INVALID_ARGUMENT"), message, [], "")
+    if status == 405 and error.headers:
+        response.headers.update(error.headers)
+    return response
 
 
 async def on_unexpected_error(_: Request, error: Exception) -> Response:
@@ -61,11 +90,19 @@ async def on_unexpected_error(_: Request, error: Exception) -> Response:
     return _respond(500, "INTERNAL", "an unexpected error in the server; its log has the details", [], "")
 
 
-def _respond(status: int, name: str, message: str, details: list[dict[str, Any]], fix: str) -> JSONResponse:
+def _refused(status: int, name: str, violations: Sequence[Violation], fix: str) -> Response:
+    """All violations stand in the details; the message names the first."""
+    found = [{"field": v.field, "description": v.description} for v in violations]
+    details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
+    return _respond(status, name, f"Field: {found[0]['field']} Error: {found[0]['description']}", details, fix)
+
+
+def _respond(status: int, name: str, message: str, details: list[dict[str, Any]], fix: str) -> Response:
     body: dict[str, Any] = {"code": status, "message": message, "status": name}
     if details:
         body["details"] = details
     if fix:
         body["fix"] = fix
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-    return JSONResponse({"error": body}, status, headers)
+    # In ASCII: what is quoted from a bad request may be half a character, which UTF-8 cannot hold.
+    return Response(json.dumps({"error": body}), status, headers, media_type="application/json")

@@ -8,6 +8,7 @@ once, each with the snake_case path of its field.
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -16,8 +17,12 @@ from typing import Any
 
 from stoker.core.errors import Violation
 
+MOST_VIOLATIONS = 100
+"""So many are reported; a body that is wrong all over is not worth more of our time."""
+
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
-_SECONDS = re.compile(r"(\d{1,12})(\.\d{1,9})?s")
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?s")
 
 
 def snake(name: str) -> str:
@@ -35,15 +40,11 @@ class Kind:
         """The canonical form."""
         match self.name:
             case "string":
-                if isinstance(value, str):
-                    return value
-                if isinstance(value, int | float) and not isinstance(value, bool):
-                    return str(value)  # YAML reads 2.11 as a number
-                raise ValueError("a text is needed")
+                return _text(value)
             case "int64":
                 return str(_whole(value))
             case "int32":
-                return _whole(value)
+                return _whole(value, bits=32)
             case "double":
                 return _number(value)
             case "bool":
@@ -51,11 +52,11 @@ class Kind:
                     return value
                 if isinstance(value, str) and value.lower() in ("true", "false"):
                     return value.lower() == "true"
-                raise ValueError("true or false is needed")
+                raise ValueError(f"true or false is needed, not {_shown(value)}")
             case "duration":
                 if isinstance(value, str) and _SECONDS.fullmatch(value):
                     return value
-                raise ValueError("seconds with the suffix 's' are needed, like 7200s or 3.5s")
+                raise ValueError(f"seconds with the suffix 's' are needed, like 7200s or 3.5s, not {_shown(value)}")
             case _:
                 raise AssertionError(self.name)
 
@@ -76,9 +77,9 @@ class Enum:
         for name, number in self.numbers.items():
             if value == number and not isinstance(value, bool):
                 return name
-        near = difflib.get_close_matches(str(value).upper().replace("-", "_"), self.numbers, n=1)
+        near = difflib.get_close_matches(str(value)[:80].upper().replace("-", "_"), self.numbers, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise ValueError(f"{value!r} is not known; {hint}there are {', '.join(self.numbers)}")
+        raise ValueError(f"{_shown(value)} is not known; {hint}there are {', '.join(self.numbers)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +121,19 @@ class Message:
 
     def read(self, value: Any, path: str, violations: list[Violation]) -> dict[str, Any]:
         """The canonical form of what can be read; the rest is added to the violations."""
+        own_path = path or snake(self.name[0].lower() + self.name[1:])
         if not isinstance(value, dict):
-            violations.append(Violation(path or snake(self.name), f"a table of fields is needed, not {_shown(value)}"))
+            violations.append(Violation(own_path, f"a table of fields is needed, not {_shown(value)}"))
             return {}
         found: dict[str, Any] = {}
         for key, part in value.items():
+            if len(violations) >= MOST_VIOLATIONS:
+                break
             name = self._by_spelling.get(key) if isinstance(key, str) else None
             if name is None:
-                violations.append(Violation(path or snake(self.name[0].lower() + self.name[1:]), self._unknown(key)))
+                violations.append(Violation(own_path, self._unknown(key)))
+            elif name in found:
+                violations.append(Violation(f"{path}.{snake(name)}" if path else snake(name), "is given twice"))
             elif part is not None and not isinstance(self.fields[name], OutputOnly):
                 read = _read(self.fields[name], part, f"{path}.{snake(name)}" if path else snake(name), violations)
                 if read is not None:
@@ -135,16 +141,18 @@ class Message:
         return found
 
     def _unknown(self, key: Any) -> str:
-        known = [n for n, kind in self.fields.items() if not isinstance(kind, OutputOnly)]
-        near = difflib.get_close_matches(str(key), known, n=1)
+        name, known = str(key)[:80], [n for n, kind in self.fields.items() if not isinstance(kind, OutputOnly)]
+        near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        return f"{self.name} has no field {str(key)[:80]!r}; {hint}"
+        return f"{self.name} has no field {name!r}; {hint}"
 
 
 Field = Kind | Enum | ListOf | MapOf | Any_ | OutputOnly | Message
 
 
 def _read(kind: Field, value: Any, path: str, violations: list[Violation]) -> Any:
+    if len(violations) >= MOST_VIOLATIONS:
+        return None
     try:
         match kind:
             case Message():
@@ -157,7 +165,8 @@ def _read(kind: Field, value: Any, path: str, violations: list[Violation]) -> An
             case MapOf():
                 if not isinstance(value, dict):
                     raise ValueError(f"a table is needed, not {_shown(value)}")
-                return {str(key): _read(kind.item, part, f"{path}.{key}", violations) for key, part in value.items()}
+                parts = {key: _read(kind.item, v, f"{path}.{str(key)[:80]}", violations) for key, v in value.items()}
+                return {str(key): part for key, part in parts.items() if part is not None}
             case Any_():
                 return value
             case Kind() | Enum():
@@ -169,12 +178,23 @@ def _read(kind: Field, value: Any, path: str, violations: list[Violation]) -> An
         return None
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,19}", value):
+def _text(value: Any) -> str:
+    """A text; a number counts as its digits, for YAML reads 2.11 as a number. Refused is what no program can be handed."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"a text is needed, not {_shown(value)}; put it in quotes")
+    if _NO_TEXT.search(value):
+        raise ValueError("a text cannot hold NUL or half a character")
+    return value
+
+
+def _whole(value: Any, bits: int = 64) -> int:
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,19}", value):
         value = int(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+    if isinstance(value, int) and not isinstance(value, bool) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         return value
     raise ValueError(f"a whole number is needed, not {_shown(value)}")
 
@@ -190,5 +210,8 @@ def _number(value: Any) -> float:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    """The value as JSON has it, cut short."""
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "a list"
+    text = repr(value) if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "…"

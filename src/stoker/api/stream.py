@@ -2,7 +2,9 @@
 
 {"kind": "state", "state": "RUNNING", "reason": …}     what a user sees has changed
 {"kind": "log", "replica": "worker-0", "time": …, "stream": "out", "text": …, "offset": …}
-{"kind": "end", "state": "SUCCEEDED", "exit_code": 0, "message": ""}
+{"kind": "end", "state": "SUCCEEDED", "exit_code": 0, "message": "", "started_at": …, "ended_at": …}
+
+An empty line now and then shows that the server is still there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from stoker.core.errors import StokerError
 from stoker.core.ids import replica_name, split_job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.states import FINAL_JOB_STATES, JobState, ReplicaState, shown_state
@@ -22,7 +25,7 @@ from .bell import wait
 from .services import Services
 
 _LINES_AT_ONCE = 1000
-_KEEP_ALIVE_SECONDS = 15.0
+KEEP_ALIVE_SECONDS = 15.0
 
 
 async def follow(site: Services, job: str, *, logs: bool, offset: int, to_end: bool) -> AsyncIterator[str]:
@@ -46,19 +49,24 @@ async def follow(site: Services, job: str, *, logs: bool, offset: int, to_end: b
             return
         if not to_end or site.bell.closed:
             return
-        await wait(ring, _KEEP_ALIVE_SECONDS)
+        if not await wait(ring, KEEP_ALIVE_SECONDS):
+            yield "\n"
 
 
 def state_event(listed: Listed) -> dict[str, Any]:
     """What a user sees of a job now, and why it waits if it does."""
     job, attempt = listed.job, listed.attempt
-    event: dict[str, Any] = {"kind": "state", "state": str(shown(listed)), "attempt": job.tries}
+    event: dict[str, Any] = {
+        "kind": "state",
+        "state": str(shown(listed)),
+        "attempt": job.tries,
+        "replicas": job.spec.replicas,
+    }
     if job.waits is not None:
         event["reason"] = {"code": job.waits.code, "text": job.waits.text, "action": job.waits.action}
     if job.state is JobState.QUEUED and job.message:
         event["message"] = job.message
     if attempt is not None and job.state is JobState.ACTIVE:
-        event["replicas"] = len(attempt.replicas)
         event["up"] = sum(r.seen in (ReplicaState.UP, ReplicaState.SUCCEEDED) for r in attempt.replicas)
     return event
 
@@ -70,7 +78,15 @@ def end_event(job: Job, attempt: Attempt | None) -> dict[str, Any]:
         failed = [r for r in attempt.replicas if r.seen is ReplicaState.FAILED and r.exit_code]
         first = min(failed, key=lambda r: r.at, default=None)
         code = first.exit_code if first is not None and first.exit_code else 1
-    return {"kind": "end", "state": str(job.state), "exit_code": code, "message": job.message}
+    return {
+        "kind": "end",
+        "state": str(job.state),
+        "exit_code": code,
+        "message": job.message,
+        "submitted_at": job.submitted_at,
+        "started_at": job.started_at,
+        "ended_at": job.ended_at,
+    }
 
 
 def shown(listed: Listed) -> str:
@@ -80,8 +96,8 @@ def shown(listed: Listed) -> str:
     return str(shown_state(listed.job.state, listed.job.wish, state, cause))
 
 
-def describe(listed: Listed, attempts: list[Attempt]) -> dict[str, Any]:
-    """A job in Stoker's own words, in full."""
+def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> dict[str, Any]:
+    """A job in Stoker's own words, in full. `job_dir_path`: where programs, and users of this machine, find its files."""
     job = listed.job
     project, name = split_job_id(job.id)
     return {
@@ -92,6 +108,7 @@ def describe(listed: Listed, attempts: list[Attempt]) -> dict[str, Any]:
         "labels": dict(job.labels),
         "priority": job.spec.priority,
         "job_dir": job.spec.job_dir,
+        "job_dir_path": _path(site, job.spec.job_dir),
         "rehearsal": job.spec.pool != "",
         "submitted_at": job.submitted_at,
         "started_at": job.started_at,
@@ -112,6 +129,14 @@ def describe(listed: Listed, attempts: list[Attempt]) -> dict[str, Any]:
         ],
         "attempts": [_attempt(attempt) for attempt in attempts],
     }
+
+
+def _path(site: Services, uri: str) -> str:
+    """Where a job's files are; empty if that cannot be told (its bucket is mapped to another place by now)."""
+    try:
+        return site.files.program_path(uri) if uri else ""
+    except StokerError:
+        return ""
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:

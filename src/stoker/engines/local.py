@@ -47,6 +47,7 @@ class LocalEngine:
         self._cache = home / "cache"
         self._nodes = tuple(nodes)
         self._runtime = runtime
+        self._leaving: list[_Child] = []  # supervisors whose attempts are over; they may still be shipping lines
         self._server_file = home / "cache" / "server-url"
         self._token = token
         self._uv = uv
@@ -57,6 +58,7 @@ class LocalEngine:
 
     def nodes(self) -> Sequence[Node]:
         """This machine, and the nodes declared on it."""
+        self._leaving = [child for child in self._leaving if child.lives()]  # asked every round: no zombie stays long
         return self._nodes
 
     def render(self, launch: Launch) -> Request:
@@ -152,9 +154,9 @@ class LocalEngine:
     def forget(self, attempt: str) -> None:
         """The folders stay: they answer for the attempt if it is asked about again, and hold what programs wrote there."""
         for folder in self._folders(attempt):
-            done = self._spawned.pop(f"{attempt}/{os.path.basename(folder.path)}", None)
-            if done is not None:
-                done.lives()
+            child = self._spawned.pop(f"{attempt}/{os.path.basename(folder.path)}", None)
+            if child is not None:
+                self._leaving.append(child)
 
     def _seen(self, attempt: Attempt, replica: Replica) -> Seen:
         name = replica_name(replica.role, replica.index)

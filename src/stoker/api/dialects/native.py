@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import contextmanager_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from stoker import __version__
+from stoker.api.download import file_response
+from stoker.api.errors import about
 from stoker.api.services import Services, read_json, services, user
 from stoker.api.stream import describe, follow, shown, state_event
 from stoker.core.errors import BadSpec, NotFound, TooLarge, Violation
@@ -20,12 +23,16 @@ from stoker.hardware.accelerators import find_accelerator
 from stoker.scheduling.free import Free
 
 from .aiplatform_v1.jobs import label_violations
-from .aiplatform_v1.routes import check_project, submit
+from .aiplatform_v1.routes import TAKEN, check_places, check_project, submit
 
 LARGEST_FILE_BYTES = 64 << 30
-_BLOCK_BYTES = 1 << 20
+_POSITION = Query(ge=0, le=1 << 62)
 
 router = APIRouter(prefix="/stoker/v1")
+
+
+Text = Annotated[str, Field(pattern="^[^\\x00]*$")]
+"""What a program can be handed."""
 
 
 class RunRequest(BaseModel):
@@ -34,9 +41,9 @@ class RunRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str
-    command: Annotated[list[str], Field(min_length=1, max_length=10_000)]
+    command: Annotated[list[Text], Field(min_length=1, max_length=10_000)]
     source: str = ""
-    env: dict[str, str] = {}
+    env: dict[Annotated[str, Field(pattern="^[^=\\x00]+$")], Text] = {}
     labels: dict[str, str] = {}
     gpus: Annotated[int, Field(ge=0, le=64)] = 0
     gpu_type: str = ""
@@ -45,7 +52,7 @@ class RunRequest(BaseModel):
     memory_gb: Annotated[float, Field(ge=0, le=65536)] = 0.0
     job_dir: str = ""
     priority: Annotated[int, Field(ge=0, le=1000)] = 0
-    max_running_seconds: Annotated[float, Field(gt=0)] = 604800.0
+    max_running_seconds: Annotated[float, Field(gt=0, lt=1e12)] = 604800.0
     rehearse: bool = False
 
 
@@ -141,16 +148,18 @@ def _run(site: Services, project: str, body: Any, owner: str) -> Any:
     if violations:
         raise BadSpec(violations)
     spec = _run_spec(asked, site.config["region"], site.config["grace_seconds"])
-    job = site.commands.submit(
-        project,
-        asked.name,
-        spec,
-        request=SentRequest(dialect="native", body=asked.model_dump_json()),
-        labels=asked.labels,
-        owner=owner,
-        rehearse=asked.rehearse,
-    )
-    return describe(site.store.job(job.id), [])
+    check_places(site.files, source=(asked.source,), job_dir=(asked.job_dir,))
+    with about("name", fix=TAKEN):
+        job = site.commands.submit(
+            project,
+            asked.name,
+            spec,
+            request=SentRequest(dialect="native", body=asked.model_dump_json()),
+            labels=asked.labels,
+            owner=owner,
+            rehearse=asked.rehearse,
+        )
+    return describe(site, site.store.job(job.id), [])
 
 
 def _run_spec(asked: RunRequest, region: str, grace_seconds: float) -> JobSpec:
@@ -178,14 +187,16 @@ def _accelerator(asked: RunRequest) -> str:
         return "NVIDIA_TESLA_T4" if asked.rehearse else ANY_ACCELERATOR
     found = find_accelerator(asked.gpu_type)
     if found is None:
-        raise BadSpec([Violation("gpu_type", f"{asked.gpu_type!r} is no accelerator; stoker accelerators lists them")])
+        problem = f"{asked.gpu_type[:80]!r} is no accelerator; stoker accelerators lists them"
+        raise BadSpec([Violation("gpu_type", problem)])
     return found.name
 
 
 @router.get("/projects/{project}/jobs")
-def list_jobs(project: str, request: Request, limit: int = 20, before: int | None = None) -> Any:
+def list_jobs(project: str, request: Request, limit: int = 20, before: Annotated[int, _POSITION] = 1 << 62) -> Any:
     """Jobs, newest first, with why they wait."""
-    found = services(request).store.jobs(project, before=before, limit=max(1, min(limit, 1000)))
+    limit = max(1, min(limit, 1000))
+    found = services(request).store.jobs(project, before=before, limit=limit)
     return {
         "jobs": [
             {
@@ -210,19 +221,23 @@ def list_jobs(project: str, request: Request, limit: int = 20, before: int | Non
 @router.get("/projects/{project}/jobs/{name}")
 def get(project: str, name: str, request: Request) -> Any:
     """One job in full."""
-    store = services(request).store
-    job = job_id(project, name)
-    return describe(store.job(job), store.attempts(job))
+    site, job = services(request), job_id(project, name)
+    return describe(site, site.store.job(job), site.store.attempts(job))
 
 
 @router.get("/projects/{project}/jobs/{name}/stream")
 async def stream(
-    project: str, name: str, request: Request, logs: bool = True, offset: int = 0, follow_to_end: bool = True
+    project: str,
+    name: str,
+    request: Request,
+    logs: bool = True,
+    offset: Annotated[int, _POSITION] = 0,
+    follow_to_end: bool = True,
 ) -> Response:
     """What happens to a job, as JSON lines; see api/stream.py."""
     site, job = services(request), job_id(project, name)
     await run_in_threadpool(site.store.job, job)
-    events = follow(site, job, logs=logs, offset=max(0, offset), to_end=follow_to_end)
+    events = follow(site, job, logs=logs, offset=offset, to_end=follow_to_end)
     return StreamingResponse(events, media_type="application/x-ndjson")
 
 
@@ -242,8 +257,8 @@ def story(project: str, name: str, request: Request) -> Any:
 @router.put("/files/{scheme}/{bucket}/{name:path}")
 async def upload(scheme: str, bucket: str, name: str, request: Request) -> Any:
     """Write a file of a bucket. It appears whole or not at all, also when the client goes away in the middle."""
-    site, uri, size = services(request), f"{scheme}://{bucket}/{name}", 0
-    with site.files.write(uri) as file:
+    site, uri, size = services(request), _file_uri(scheme, bucket, name), 0
+    async with contextmanager_in_threadpool(site.files.write(uri)) as file:
         async for chunk in request.stream():
             size += len(chunk)
             if size > LARGEST_FILE_BYTES:
@@ -255,25 +270,20 @@ async def upload(scheme: str, bucket: str, name: str, request: Request) -> Any:
 @router.get("/files/{scheme}/{bucket}/{name:path}")
 def download(scheme: str, bucket: str, name: str, request: Request) -> Response:
     """Read a file of a bucket."""
-    site, uri = services(request), f"{scheme}://{bucket}/{name}"
-    site.files.stamp(uri)
-
-    def blocks() -> Any:
-        with site.files.read(uri) as opened:
-            while block := opened.read(_BLOCK_BYTES):
-                yield block
-
-    return StreamingResponse(
-        blocks(),
-        media_type="application/octet-stream",
-        headers={"Content-Disposition": "attachment", "X-Content-Type-Options": "nosniff"},
-    )
+    return file_response(services(request), _file_uri(scheme, bucket, name))
 
 
 @router.head("/files/{scheme}/{bucket}/{name:path}")
 def exists(scheme: str, bucket: str, name: str, request: Request) -> Response:
     """Whether a file is there."""
-    uri = f"{scheme}://{bucket}/{name}"
+    uri = _file_uri(scheme, bucket, name)
     if not services(request).files.exists(uri):
         raise NotFound(f"no file {uri}")
     return Response(status_code=200)
+
+
+def _file_uri(scheme: str, bucket: str, name: str) -> str:
+    """The URI of a file. A bucket itself, or a folder, is none: written, it would stand in the way of everything below it."""
+    if not name or name.endswith("/"):
+        raise BadSpec([Violation("name", f"{name[-80:]!r} is not the name of a file below its bucket")])
+    return f"{scheme}://{bucket}/{name}"

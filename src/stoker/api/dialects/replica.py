@@ -5,13 +5,15 @@ Writes of an attempt that has ended are refused: another one may have taken its 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from stoker.api.bell import wait
+from stoker.api.download import file_response
 from stoker.api.services import Services, read_json, services
 from stoker.control.enact import launch_files
 from stoker.core.changes import Note
@@ -22,7 +24,7 @@ from stoker.core.states import AttemptState, ReplicaState
 from stoker.core.world import tells_news
 
 JOIN_SECONDS = 30.0
-_BLOCK_BYTES = 1 << 20
+_MOST_MESSAGE_CHARACTERS = 4000
 
 router = APIRouter(prefix="/stoker/replica/v1/{project}/{number}/{replica}")
 
@@ -32,7 +34,8 @@ async def join(project: str, number: str, replica: str, request: Request) -> Any
     """Note where a replica is, and answer once everybody has said it; empty after a while, to be asked again."""
     site, body = services(request), await read_json(request)
     attempt = job_id(project, number)
-    await run_in_threadpool(_report, site, attempt, replica, {"seen": "STARTING", **body})
+    addresses = body.get("addresses") if isinstance(body, dict) else None
+    await run_in_threadpool(_report, site, attempt, replica, {"seen": "STARTING", "addresses": addresses})
     for _ in range(int(JOIN_SECONDS)):
         ring = site.bell.next()
         found = await run_in_threadpool(_live, site, attempt)
@@ -70,14 +73,7 @@ def download(project: str, number: str, replica: str, file: int, request: Reques
     uris = launch_files(site.store.job(attempt.job).job)
     if not 0 <= file < len(uris):
         raise NotFound(f"this launch has no file {file}")
-    site.files.stamp(uris[file])  # so that a missing file is a 404, not a cut-off answer
-
-    def blocks() -> Any:
-        with site.files.read(uris[file]) as opened:
-            while block := opened.read(_BLOCK_BYTES):
-                yield block
-
-    return StreamingResponse(blocks(), media_type="application/octet-stream")
+    return file_response(site, uris[file])
 
 
 def _live(site: Services, attempt: str) -> Attempt:
@@ -106,7 +102,9 @@ def _is_line(line: Any) -> bool:
     return (
         isinstance(line, dict)
         and isinstance(line.get("n"), int)
+        and 0 < line["n"] < 1 << 62
         and isinstance(line.get("t"), int | float)
+        and math.isfinite(line["t"])
         and line.get("s") in ("out", "err", "service")
         and isinstance(line.get("m"), str)
     )
@@ -124,15 +122,20 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
             seen=ReplicaState(body["seen"]),
             at=site.commands.clock.now(),
             exit_code=None if code is None else int(code),
-            addresses=tuple(map(str, body.get("addresses", ()))),
-            message=str(body.get("message", ""))[:4000],
+            addresses=tuple(map(_text, body.get("addresses", ()))),
+            message=_text(body.get("message", ""))[:_MOST_MESSAGE_CHARACTERS],
             out_of_memory=bool(body.get("out_of_memory")),
             restarts=int(body.get("restarts", 0)),
         )
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise BadSpec([Violation("report", f"not a report: {error}")]) from None
     if tells_news(found, note):
         site.store.commit([note], by=f"replica {name}")
+
+
+def _text(value: Any) -> str:
+    """A text that can be written down: half a character (a lone surrogate) becomes a question mark."""
+    return str(value).encode(errors="replace").decode()
 
 
 def _cluster(attempt: Attempt) -> dict[str, list[list[str]]]:

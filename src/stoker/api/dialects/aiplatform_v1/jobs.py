@@ -25,8 +25,13 @@ from stoker.store.base import Listed
 from .messages import JOB, TRAINING_INPUT
 
 DIALECT = "aiplatform_v1"
+MOST_LABELS = 64
 MOST_PACKAGES = 100
+MOST_REPLICAS = 10_000
+"""Of one role. No site has more, and to look for room for a billion would take for ever."""
+
 SHORTEST_WAIT_SECONDS = 1800.0
+DISK_TYPES = ("pd-ssd", "pd-standard")
 _PREFIX = {"chief": "master", "worker": "worker", "ps": "parameterServer", "evaluator": "evaluator"}
 _SUFFIX = {
     "machine_type": "_type",
@@ -61,12 +66,16 @@ def read_job(body: Any, site: SiteRules) -> Submission:
     """Understand a Job body. Raises BadSpec with every violation, or Unimplemented."""
     violations: list[Violation] = []
     job = JOB.read(body, "job", violations)
-    if "predictionInput" in job:
+    if "predictionInput" in job and "trainingInput" not in job:
         raise Unimplemented("prediction jobs are not served by this Stoker yet")
+    if "predictionInput" in job:
+        violations.append(Violation("job.prediction_input", "a job has a trainingInput or a predictionInput, not both"))
     name = job.get("jobId", "")
     if not JOB_NAME.fullmatch(name):
         problem = (
             f"{name[:200]!r} is not a job id: letters, digits and underscores, first a letter, at most 128 characters"
+            if name
+            else "a job needs an id: letters, digits and underscores, first a letter, at most 128 characters"
         )
         violations.append(Violation("job.job_id", problem))
     labels: dict[str, str] = job.get("labels", {})
@@ -80,6 +89,7 @@ def read_job(body: Any, site: SiteRules) -> Submission:
     shapes, found = _machines(training)
     violations += found
     violations += _program_violations(training, site)
+    violations += _disk_violations(training)
     violations += _scheduling_violations(training.get("scheduling", {}))
     if violations:
         raise BadSpec(violations)
@@ -113,9 +123,9 @@ def answer(listed: Listed, *, position: int | None = None) -> dict[str, Any]:
 
 def label_violations(labels: Mapping[str, str]) -> list[Violation]:
     """What is wrong with labels (contract 1.1)."""
+    if len(labels) > MOST_LABELS:
+        return [Violation("job.labels", f"{len(labels)} labels, of at most {MOST_LABELS}")]
     found = []
-    if len(labels) > 64:
-        found.append(Violation("job.labels", f"{len(labels)} labels, of at most 64"))
     for key, value in labels.items():
         if not _is_label(key, 1) or not key[0].isalpha():
             rule = "a key is 1 to 63 lower-case letters, digits, '_' and '-', and starts with a letter"
@@ -151,6 +161,9 @@ def _machines(training: Mapping[str, Any]) -> tuple[tuple[Shape, ...], list[Viol
         config = training.get(f"{prefix}Config", {})
         accelerator = config.get("acceleratorConfig", {})
         count = 1 if role == "chief" else int(training.get(f"{prefix}Count", 0))
+        if count > MOST_REPLICAS:
+            violations.append(Violation(f"{snake(prefix)}_count", f"{count} replicas, of at most {MOST_REPLICAS}"))
+            count = MOST_REPLICAS
         machine_type = training.get(f"{prefix}Type", "")
         if accelerator and not ("count" in accelerator and "type" in accelerator):
             path = f"{snake(prefix)}_config.accelerator_config"
@@ -166,7 +179,10 @@ def _machines(training: Mapping[str, Any]) -> tuple[tuple[Shape, ...], list[Viol
             )
         )
     region = training.get("region", "")
-    shapes, faults = check(training.get("scaleTier", "BASIC"), requests, region)
+    tier = training.get("scaleTier", "BASIC")
+    shapes, faults = check(tier, requests, region)
+    if faults and tier != "CUSTOM":
+        faults += _faults_if_custom(requests, region, faults)
     if not region:
         violations.append(Violation("region", "a region is required, such as us-central1"))
         faults = tuple(fault for fault in faults if fault.field not in ("region", "zone"))
@@ -176,6 +192,13 @@ def _machines(training: Mapping[str, Any]) -> tuple[tuple[Shape, ...], list[Viol
         path = "scale_tier" if training.get("scaleTier") == "BASIC_TPU" else f"{snake(_PREFIX[tpu_role])}_type"
         violations.append(Violation(path, "this Stoker has no TPUs; use GPUs or CPUs"))
     return shapes, violations
+
+
+def _faults_if_custom(requests: list[RoleRequest], region: str, known: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """Names that are wrong in any tier: told at once, not only when the tier has been put right."""
+    named = {text for r in requests for text in (r.machine_type, r.accelerator) if text}
+    _, faults = check("CUSTOM", requests, region)
+    return tuple(fault for fault in faults if fault.found in named and fault not in known)
 
 
 def _path(fault: Fault) -> str:
@@ -207,12 +230,12 @@ def _program_violations(training: Mapping[str, Any], site: SiteRules) -> list[Vi
         found += _runtime_violations(runtime, python, site)
     if len(packages) > MOST_PACKAGES:
         found.append(Violation("package_uris", f"{len(packages)} packages, of at most {MOST_PACKAGES}"))
-    for uri in [*packages, *([training["jobDir"]] if training.get("jobDir") else [])]:
+        packages = []
+    job_dir = [training["jobDir"]] if training.get("jobDir") else []
+    for field, uri in [*(("package_uris", uri) for uri in packages), *(("job_dir", uri) for uri in job_dir)]:
         if not _URI.fullmatch(uri):
-            field = "job_dir" if uri == training.get("jobDir") else "package_uris"
-            found.append(
-                Violation(field, f"{uri!r} is neither gs://BUCKET/… nor an absolute path; a bucket name has 3 to 63")
-            )
+            rule = "neither gs://BUCKET/… nor an absolute path; a bucket name has 3 to 63 of a-z, 0-9, '-', '_', '.'"
+            found.append(Violation(field, f"{uri[:200]!r} is {rule}"))
     for prefix in _PREFIX.values():
         config, path = training.get(f"{prefix}Config", {}), f"{snake(prefix)}_config"
         own = [key for key in ("containerCommand", "containerArgs") if config.get(key)]
@@ -222,6 +245,17 @@ def _program_violations(training: Mapping[str, Any], site: SiteRules) -> list[Vi
             found.append(Violation(f"{path}.{snake(own[0])}", "needs an imageUri, here or for the master"))
         if prefix != "master" and config.get("imageUri") and not image:
             found.append(Violation(f"{path}.image_uri", "the master has no image: all replicas have one, or none"))
+    return found
+
+
+def _disk_violations(training: Mapping[str, Any]) -> list[Violation]:
+    """The disks are kept with the job; there are two types of them (contract 1.4)."""
+    found: list[Violation] = []
+    for prefix in _PREFIX.values():
+        disk = training.get(f"{prefix}Config", {}).get("diskConfig", {})
+        if disk.get("bootDiskType", DISK_TYPES[0]) not in DISK_TYPES:
+            path = f"{snake(prefix)}_config.disk_config.boot_disk_type"
+            found.append(Violation(path, f"{disk['bootDiskType'][:80]!r} is not known: use {' or '.join(DISK_TYPES)}"))
     return found
 
 

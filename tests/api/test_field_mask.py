@@ -1,0 +1,42 @@
+"""Partial answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stoker.api.field_mask import partial
+from stoker.core.errors import BadSpec
+
+LIST = {"jobs": [{"jobId": "a", "in": {"x": 1, "y": 2}}, {"jobId": "b"}], "nextPageToken": "7"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer"),
+    [
+        (None, LIST),
+        ("", LIST),
+        ("*", LIST),
+        ("nextPageToken", {"nextPageToken": "7"}),
+        ("jobs/jobId", {"jobs": [{"jobId": "a"}, {"jobId": "b"}]}),
+        ("jobs(jobId)", {"jobs": [{"jobId": "a"}, {"jobId": "b"}]}),
+        (
+            "jobs(jobId,in/y), nextPageToken",
+            {"jobs": [{"jobId": "a", "in": {"y": 2}}, {"jobId": "b"}], "nextPageToken": "7"},
+        ),
+        ("*/in(x)", {"jobs": [{"in": {"x": 1}}, {}], "nextPageToken": "7"}),
+        ("nothing", {}),
+    ],
+)
+def test_what_was_asked_for_is_left(fields: str | None, answer: Any) -> None:
+    assert partial(LIST, fields) == answer
+
+
+@pytest.mark.parametrize(
+    "fields", ["jobs(", "jobs)", "a,,b", ",", "a//b", "a b", "a;b", "a(b)c", "()", "a/" * 5000 + "a"]
+)
+def test_what_is_no_mask_is_refused(fields: str) -> None:
+    with pytest.raises(BadSpec) as refused:
+        partial(LIST, fields)
+    assert refused.value.violations[0].field == "fields"
