@@ -118,8 +118,13 @@ class Loop:
     def _commit(self, changes: Sequence[Change]) -> int:
         """Write what was found or decided; our own world then follows the story like everybody's."""
         if changes:
-            self.store.commit(changes, by="loop")
-            self._catch_up()
+            position = self.store.commit(changes, by="loop")
+            if position == self._world.position + len(changes):  # nobody else wrote in between
+                for change in changes:
+                    apply(self._world, change)
+                self._world.position = position
+            else:
+                self._catch_up()
         return len(changes)
 
 
