@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import re
 from typing import TYPE_CHECKING, Any
 
-import click
+from stoker.core.errors import NotFound
 
 from . import show
 
@@ -16,15 +16,17 @@ CODES = {"SUCCEEDED": 0, "FAILED": 100, "CANCELLED": 103}
 """The exit codes of `wait --status-codes`."""
 
 _STATES = {"QUEUED": "queued", "PREPARING": "starting", "RUNNING": "running", "CANCELLING": "stopping"}
+_SYMBOLS = {"FAILED": ("✗", "red"), "CANCELLED": ("■", "yellow")}
 
 
-def follow(client: Client, project: str, name: str, *, logs: bool = True, quiet: bool = False) -> int:
+def follow(client: Client, project: str, name: str, *, logs: bool = True, replica: str = "") -> int:
     """Show what happens until the job has ended. Ctrl-C leaves the job running."""
-    screen = Screen(name, quiet=quiet)
+    screen = Screen(name, replica=replica)
     try:
         for event in client.stream(project, name, logs=logs):
             screen.show(event)
             if event["kind"] == "end":
+                show.note(after(client.details(project, name)))
                 return int(event["exit_code"])
     except KeyboardInterrupt:
         show.note(f"\n{name} goes on. See it again: stoker logs -f {name}   End it: stoker jobs cancel {name}")
@@ -32,16 +34,42 @@ def follow(client: Client, project: str, name: str, *, logs: bool = True, quiet:
     return 1
 
 
+def after(details: dict[str, Any]) -> str:
+    """Where an ended job's files are, and what to try next."""
+    name, state = details["name"], details["state"]
+    tries = [f"stoker logs {name}", f"stoker jobs describe {name}"]
+    if state == "FAILED":
+        tries.insert(1, f"stoker why {name}")
+    return "\n".join([*where(details), f"  Next:  {'   ·   '.join(tries)}"])
+
+
+def where(details: dict[str, Any]) -> list[str]:
+    """Where a job's files are on this disk, if its bucket is a folder."""
+    uri, path = details["job_dir"], details["job_dir_path"]
+    return [f"  files of {uri} are in {path}"] if path not in ("", uri) else []
+
+
+def replica_named(details: dict[str, Any], text: str) -> str:
+    """The replica that is meant: worker-0, or gcloud's worker-replica-0; the chief is also called master. Raises NotFound."""
+    wanted = re.sub(r"^master\b", "chief", text).replace("-replica-", "-")
+    known = [f"{group['role']}-{n}" for group in details["machines"] for n in range(group["count"])]
+    if wanted not in known:
+        some = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if known[8:] else "")
+        raise NotFound(f"{details['name']} has no replica {text!r}", fix=f"there are {some}")
+    return wanted
+
+
 class Screen:
     """What is on the terminal of one job so far."""
 
-    def __init__(self, name: str, *, quiet: bool = False) -> None:
+    def __init__(self, name: str, *, quiet: bool = False, replica: str = "") -> None:
+        """`quiet`: its lines only. `replica`: the lines of this one only."""
         self._name = name
         self._quiet = quiet
+        self._only = replica
         self._said = ""
-        self._replicas: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
         self._alone = True
-        self._started = time.time()
 
     def show(self, event: dict[str, Any]) -> None:
         """Show one event of the stream."""
@@ -50,30 +78,32 @@ class Screen:
                 self.line(event)
             case "state":
                 self._state(event)
+            case "cut":
+                self._said = ""
+                show.warn(f"{event['message']}; trying to reach the server again")
             case "end" if not self._quiet:
                 self._end(event)
 
     def line(self, event: dict[str, Any]) -> None:
         """A line of output: plain for a job of one replica, else with the replica's name before it."""
-        if event["stream"] == "service":
-            show.progress(f"{event['replica']}: {event['text']}")
+        replica, text = event["replica"], event["text"]
+        if self._only not in ("", replica):
             return
-        number = self._replicas.setdefault(event["replica"], len(self._replicas))
-        if self._alone and number == 0 and event["replica"] == "chief-0":
-            click.echo(event["text"], err=event["stream"] == "err")
-        else:
-            click.echo(
-                f"{show.replica(event['replica'].ljust(9), number)} {event['text']}", err=event["stream"] == "err"
-            )
+        if event["stream"] == "service":
+            show.progress(f"{replica}: {text}")
+            return
+        number = self._numbers.setdefault(replica, len(self._numbers))
+        before = "" if self._alone or self._only else show.replica(replica.ljust(9), number) + " "
+        show.say(before + show.safe(text), err=event["stream"] == "err")
 
     def _state(self, event: dict[str, Any]) -> None:
-        self._alone = event.get("replicas", 1 if self._alone else 2) == 1
+        self._alone = event["replicas"] == 1
         text = _STATES.get(event["state"])
         if text is None or self._quiet:
             return
         if event["state"] == "QUEUED" and event.get("reason"):
             text = f"waits: {event['reason']['text']}"
-        if event["state"] == "PREPARING" and event.get("replicas", 1) > 1:
+        if event["state"] == "PREPARING" and not self._alone:
             text = f"starting {event['replicas']} replicas"
         if event["attempt"] > 1:
             text += f" (attempt {event['attempt']})"
@@ -82,10 +112,11 @@ class Screen:
             show.progress(f"{self._name} {text}")
 
     def _end(self, event: dict[str, Any]) -> None:
-        took = show.duration(time.time() - self._started)
+        took = show.duration(event["ended_at"] - (event["started_at"] or event["submitted_at"]))
         if event["state"] == "SUCCEEDED":
             show.done(f"{self._name} succeeded in {took}")
             return
-        show.note(f"{show.coloured('✗', 'red', err=True)} {self._name} {event['state'].lower()} after {took}")
+        symbol, colour = _SYMBOLS.get(event["state"], _SYMBOLS["FAILED"])
+        show.note(f"{show.coloured(symbol, colour, err=True)} {self._name} {event['state'].lower()} after {took}")
         for line in event["message"].splitlines():
             show.note(f"  {line}")

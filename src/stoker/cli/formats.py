@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from stoker.cli import show
 from stoker.core.errors import BadSpec, Violation
 
 
@@ -34,4 +35,4 @@ def formatted(value: Any, shape: str) -> str:
 def _pick(value: Any, path: str) -> str:
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "" if value is None else click.unstyle(show.safe(value)) if isinstance(value, str) else json.dumps(value)

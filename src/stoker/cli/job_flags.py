@@ -7,6 +7,7 @@ over trainingInput.args.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,14 @@ class UserArgsCommand(click.Command):
             ctx.meta["user_args"] = args[cut + 1 :]
             args = args[:cut]
         return super().parse_args(ctx, args)
+
+
+class Tier(click.Choice[str]):
+    """A scale tier, as gcloud spells it or as the API does: basic-gpu, BASIC_GPU."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The tier in gcloud's spelling."""
+        return super().convert(str(value).replace("_", "-"), param, ctx)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ def job_flags(function: Function) -> Function:
     positive = click.IntRange(min=1)
     flags = [
         click.option("--config", "config_file", type=click.Path(path_type=Path), help="A Job in YAML; flags beat it."),
-        click.option("--scale-tier", type=click.Choice(SCALE_TIERS, case_sensitive=False), help="The cluster's shape."),
+        click.option("--scale-tier", type=Tier(SCALE_TIERS, case_sensitive=False), help="The cluster's shape."),
         click.option("--region", help="The region.  [default: the setting `region`]"),
     ]
     for flag, name in (
@@ -105,10 +114,12 @@ def job_flags(function: Function) -> Function:
         ),
         click.option("--runtime-version", help="x.y"),
         click.option("--python-version", help="2.7, 3.5 or 3.7"),
-        click.option("--use-chief-in-tf-config", is_flag=False, flag_value="true", help="For custom containers."),
+        click.option(
+            "--use-chief-in-tf-config", is_flag=False, flag_value="true", type=bool, help="For custom containers."
+        ),
         click.option("--service-account", help="Kept with the job."),
         click.option("--network", help="Kept with the job."),
-        click.option("--enable-web-access", is_flag=True, default=None, help="Kept with the job."),
+        click.option("--enable-web-access/--no-enable-web-access", default=None, help="Kept with the job."),
         click.option("--tpu-tf-version", help="Kept with the job."),
         click.option("--labels", metavar="k=v,...", callback=read_labels, help="Labels of the job."),
         click.option("--kms-key", help="Kept with the job."),
@@ -125,14 +136,16 @@ def merge(
     body: Mapping[str, Any], flags: Mapping[str, Any], *, name: str | None, user_args: Sequence[str] | None
 ) -> dict[str, Any]:
     """The Job that the file and the flags together ask for. The packages are added later, when they are uploaded."""
-    job: dict[str, Any] = copy.deepcopy(dict(body))
-    if not isinstance(job.get("trainingInput", {}), dict):
-        return job  # the server's rules say what is wrong with it
-    training: dict[str, Any] = job.setdefault("trainingInput", {})
+    job: dict[str, Any] = _camel_keys(copy.deepcopy(dict(body)))
     if name:
         job["jobId"] = name
-    if flags.get("labels"):
-        job["labels"] = {**_table(job.get("labels")), **flags["labels"]}
+    if flags.get("labels") is not None:
+        job["labels"] = flags["labels"]
+    if job.get("trainingInput") is None:
+        job["trainingInput"] = {}
+    if not isinstance(job["trainingInput"], dict):
+        return job  # the rules of a job say what is wrong with it
+    training = job["trainingInput"] = _camel_keys(job["trainingInput"])
     for flag, field in (
         ("region", "region"),
         ("module_name", "pythonModule"),
@@ -149,7 +162,7 @@ def merge(
     if flags.get("scale_tier"):
         training["scaleTier"] = flags["scale_tier"].upper().replace("-", "_")
     for flag, role in _ROLES.items():
-        _merge_role(training, flags, flag.replace("-", "_"), role)
+        _merge_role(training, flags, flag, role)
     if flags.get("tpu_tf_version"):
         training["workerConfig"] = {**_table(training.get("workerConfig")), "tpuTfVersion": flags["tpu_tf_version"]}
     if flags.get("kms_key"):
@@ -160,18 +173,22 @@ def merge(
 
 
 def _merge_role(training: dict[str, Any], flags: Mapping[str, Any], flag: str, role: str) -> None:
-    if flags.get(f"{flag}_machine_type"):
-        training[f"{role}Type"] = flags[f"{flag}_machine_type"]
-    if flags.get(f"{flag}_count"):
-        training[f"{role}Count"] = str(flags[f"{flag}_count"])
-    config = _table(training.get(f"{role}Config"))
-    if flags.get(f"{flag}_accelerator"):
-        accelerator: Accelerator = flags[f"{flag}_accelerator"]
+    prefix = flag.replace("-", "_")
+    if flags.get(f"{prefix}_machine_type"):
+        training[f"{role}Type"] = flags[f"{prefix}_machine_type"]
+    if flags.get(f"{prefix}_count"):
+        training[f"{role}Count"] = str(flags[f"{prefix}_count"])
+    config = _camel_keys(_table(training.get(f"{role}Config")))
+    if flags.get(f"{prefix}_accelerator"):
+        accelerator: Accelerator = flags[f"{prefix}_accelerator"]
         config["acceleratorConfig"] = {"count": str(accelerator.count), "type": accelerator.type}
-    if flags.get(f"{flag}_image_uri"):
-        config["imageUri"] = flags[f"{flag}_image_uri"]
+    if flags.get(f"{prefix}_image_uri"):
+        config["imageUri"] = flags[f"{prefix}_image_uri"]
     if config:
         training[f"{role}Config"] = config
+    named = [part for part in ("machine-type", "accelerator") if flags.get(f"{prefix}_{part.replace('-', '_')}")]
+    if named and role != "master" and not training.get(f"{role}Count"):
+        raise BadSpec([Violation(f"--{flag}-{named[0]}", f"needs --{flag}-count, or there are none of them")])
 
 
 def _kms_key(flags: Mapping[str, Any]) -> str:
@@ -189,3 +206,8 @@ def _kms_key(flags: Mapping[str, Any]) -> str:
 
 def _table(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, dict) else {}
+
+
+def _camel_keys(table: dict[Any, Any]) -> dict[str, Any]:
+    """The same table with its keys in the spelling of the flags' fields: a file may say `master_type` (contract, section 0)."""
+    return {re.sub(r"(?<=[a-z0-9])_([a-z])", lambda m: m[1].upper(), str(key)): part for key, part in table.items()}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -92,6 +93,9 @@ def main(args: Sequence[str] | None = None) -> None:
     """The entry point. Ends with the exit codes of cli/show.py; a traceback is shown only with STOKER_DEBUG=1."""
     from stoker.cli import show
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no ✓ shows a ? and goes on
     try:
         status = stoker.main(args=list(args) if args is not None else None, prog_name="stoker", standalone_mode=False)
         sys.exit(status if isinstance(status, int) else 0)
@@ -99,6 +103,8 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(ended.exit_code)
     except click.UsageError as error:
         sys.exit(show.usage_error(error))
+    except click.ClickException as error:
+        sys.exit(show.error(StokerError(error.format_message())))
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
@@ -106,7 +112,9 @@ def main(args: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except StokerError as error:
-        sys.exit(show.error(error))
+        from stoker.cli import session
+
+        sys.exit(show.error(session.advised(error)))
     except Exception as error:
         if os.environ.get("STOKER_DEBUG"):
             raise

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
 from stoker.config import Config, read_config
-from stoker.core.errors import NotFound, Unauthenticated, Unavailable
+from stoker.core.errors import NotFound, StokerError, Unauthenticated, Unavailable
 
 from . import show
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from stoker.client.client import Client
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+NO_TOKEN = "NO TOKEN is asked for: every program and user of this machine can run code through this server"
+_START_IT = "start it: stoker up"
 
 
 @cache
@@ -35,21 +40,34 @@ def client(*, start: bool = True) -> Client:
 
     settings = config()
     if settings["url"]:
-        token = settings["token"]
-        if not token and (settings.home / "token").exists():
-            token = (settings.home / "token").read_text().strip()
-        if not token:
-            raise Unauthenticated(
-                "STOKER_URL is set, but no token", fix="export STOKER_TOKEN=…, the text of the server's token file"
-            )
-        return Client(settings["url"], token)
+        return Client(settings["url"], settings["token"] or _token_of_home(settings))
     found = embedded.find(settings)
     if found is None:
         if not start:
-            raise Unavailable("no server runs here", fix="start it: stoker up")
+            raise Unavailable("no server runs here", fix=_START_IT)
         found = embedded.start(settings)
         show.done(f"started the embedded server at {found.url} (home {settings.home}; stop it with: stoker down)")
+        if not settings["auth"]:
+            show.warn(NO_TOKEN)
     return Client(found.url, settings["token"] or found.token)
+
+
+def advised(error: StokerError) -> StokerError:
+    """The same error, with what to do here where the server could not know it."""
+    if isinstance(error, NotFound) and error.message.startswith("no job") and not error.fix:
+        error.fix = "stoker jobs list shows what there is"
+    if isinstance(error, Unauthenticated):
+        error.fix = _token_advice(config())
+    if isinstance(error, Unavailable) and error.fix == _START_IT and config()["url"]:
+        error.fix = (
+            f"start the server there, or drop the address ({config().values['url'].source}) to use one of your own"
+        )
+    return error
+
+
+def job_argument(command: Command) -> Command:
+    """JOB, completed from the jobs that there are."""
+    return click.argument("job", shell_complete=_job_names)(command)
 
 
 def project_option(command: Command) -> Command:
@@ -60,6 +78,20 @@ def project_option(command: Command) -> Command:
 def json_option(command: Command) -> Command:
     """`--json`."""
     return click.option("--json", "as_json", is_flag=True, help="JSON for programs.")(command)
+
+
+def gcloud_wide_flags(command: Command) -> Command:
+    """What gcloud takes with every command, and scripts therefore give: taken, and of no effect here."""
+    switches = ("-q/--quiet", "--log-http", "--user-output-enabled", "--no-user-output-enabled")
+    values = (
+        *("--verbosity", "--account", "--configuration", "--billing-project", "--trace-token", "--flatten"),
+        *("--impersonate-service-account", "--access-token-file"),
+    )
+    for names in switches:
+        command = click.option(*names.split("/"), is_flag=True, hidden=True, expose_value=False)(command)
+    for name in values:
+        command = click.option(name, hidden=True, expose_value=False)(command)
+    return command
 
 
 def the_project(project: str | None) -> str:
@@ -81,14 +113,56 @@ def accelerator(text: str) -> str:
 
     found = find_accelerator(text)
     if found is None:
-        raise not_known("accelerator", text, accelerators())
+        short = {name.removeprefix("NVIDIA_").removeprefix("TESLA_"): name for name in accelerators()}
+        near = get_close_matches(text.upper().replace(" ", "_"), short, n=3, cutoff=0.5)
+        raise not_known("accelerator", text, accelerators(), near=near)
     return found.name
 
 
-def not_known(what: str, text: str, known: Iterable[str]) -> NotFound:
+def not_known(what: str, text: str, known: Iterable[str], *, near: Sequence[str] = ()) -> NotFound:
     """The error for a name that is not in a table, with the nearest that is."""
     from stoker.hardware.faults import closest, either
 
-    near = closest(text, known)
+    near = closest(text, known) or near
     hint = f"did you mean {either(near)}?" if near else f"stoker {what.replace(' type', '')}s lists them"
     return NotFound(f"no {what} {text!r}", fix=hint)
+
+
+def _job_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """For the shell: never starts a server, and gives up soon."""
+    from stoker.client import embedded
+    from stoker.client.client import Client
+
+    found = embedded.find(config())
+    if found is None:
+        return []
+    try:
+        jobs = Client(found.url, found.token, seconds=0.3).jobs(str(config()["project"]), 200)
+    except StokerError:
+        return []
+    return [job["name"] for job in jobs if job["name"].startswith(begun)]
+
+
+def _token_of_home(settings: Config) -> str:
+    """This home's token, for an address on this machine that its user has set: no other server, and no folder, gets it."""
+    try:
+        is_ours = urlsplit(settings["url"]).hostname in ("127.0.0.1", "localhost", "::1")
+        if is_ours and not _is_of_folder(settings, "url"):
+            return (settings.home / "token").read_text().strip()
+    except (OSError, ValueError):
+        pass
+    return ""
+
+
+def _token_advice(settings: Config) -> str:
+    source = settings.values["token"].source
+    if source != "default":
+        named = "STOKER_TOKEN" if source == "environment" else f"the token in {source}"
+        return f"{named} is not that server's: set it to the text of the file `token` in the server's home, or drop it"
+    if settings["url"]:
+        return "set STOKER_TOKEN to the text of the file `token` in that server's home"
+    return "stoker down, then stoker up: the server and this home have different tokens"
+
+
+def _is_of_folder(settings: Config, name: str) -> bool:
+    return Path(settings.values[name].source).name == "stoker.yaml"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,16 +20,39 @@ REFUSED = 6  # an invalid or impossible request
 USAGE = 2
 _COLOURS = {"SUCCEEDED": "green", "RUNNING": "cyan", "FAILED": "red", "CANCELLED": "bright_black", "QUEUED": "yellow"}
 _REPLICA_COLOURS = ("cyan", "magenta", "blue", "green", "yellow")
+_ESCAPE = re.compile(
+    r"(?P<colour>\x1b\[[0-9;:]*m)"  # SGR
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|$)"  # titles, links, clipboard, device control
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # the cursor, the screen, modes
+    r"|\x1b[ -/]*[0-~]?",
+    re.DOTALL,
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Upper-case headers, columns padded to fit, no lines; numbers to the right."""
     cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(headers, *cells, strict=True)]
     right = [bool(rows) and all(isinstance(row[n], int | float) for row in rows) for n in range(len(headers))]
     for line in ([*headers], *cells):
-        parts = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)]
-        click.echo("  ".join(parts).rstrip())
+        parts = []
+        for cell, width, to_the_right in zip(line, widths, right, strict=True):
+            blank = " " * (width - _width(cell))
+            parts.append(blank + cell if to_the_right else cell + blank)
+        say("  ".join(parts).rstrip())
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A line of ours. Its colours reach what they were made for: a terminal, or whoever asked for them by FORCE_COLOR."""
+    click.echo(text, err=err, color=_wants_colour(err=err))
+
+
+def safe(text: str) -> str:
+    """What somebody else wrote, fit for a terminal: of its escape sequences only colours are left, and they end with it."""
+    plain = _ESCAPE.sub(lambda found: found["colour"] or "", text)
+    plain = _CONTROL.sub("�", plain)
+    return plain + "\x1b[0m" if "\x1b[" in plain else plain
 
 
 def data(value: Any) -> None:
@@ -38,7 +63,8 @@ def data(value: Any) -> None:
 
 def note(text: str) -> None:
     """A message beside the data."""
-    click.echo(text, err=True)
+    for line in text.split("\n"):
+        say(safe(line), err=True)
 
 
 def done(text: str) -> None:
@@ -58,9 +84,7 @@ def warn(text: str) -> None:
 
 def coloured(text: str, colour: str, *, err: bool = False) -> str:
     """Colour on a terminal, unless NO_COLOR says no; FORCE_COLOR says yes always."""
-    stream = sys.stderr if err else sys.stdout
-    wanted = bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and not os.environ.get("NO_COLOR"))
-    return click.style(text, fg=colour) if wanted else text
+    return click.style(text, fg=colour) if _wants_colour(err=err) else text
 
 
 def state(name: str) -> str:
@@ -104,6 +128,9 @@ def error(problem: StokerError) -> int:
 
 def usage_error(problem: click.UsageError) -> int:
     """A command that was not understood."""
+    if type(problem).__name__ == "NoArgsIsHelpError":  # its message is the help
+        note(problem.format_message())
+        return USAGE
     _say("error", problem.format_message())
     if problem.ctx is not None:
         _fix(f"{problem.ctx.command_path} --help shows how")
@@ -129,4 +156,15 @@ def _fix(text: str) -> None:
 def _cell(value: object) -> str:
     if value is None or value == "":
         return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else safe(str(value)).replace("\t", " ")
+
+
+def _width(cell: str) -> int:
+    """The columns of a terminal that a cell takes."""
+    plain = click.unstyle(cell)
+    return len(plain) + sum(unicodedata.east_asian_width(c) in "WF" for c in plain)
+
+
+def _wants_colour(*, err: bool) -> bool:
+    stream = sys.stderr if err else sys.stdout
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and not os.environ.get("NO_COLOR"))

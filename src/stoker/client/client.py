@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 import httpx
 
 from stoker.core import errors as e
+from stoker.core.ids import JOB_NAME, PROJECT_NAME
 
-_ERRORS: dict[str, type[e.StokerError]] = {
+RECONNECT_SECONDS = 30.0
+"""So long a stream that was cut off is asked for again: a server that is restarted is back by then."""
+
+_SILENCE_SECONDS = 60.0  # four times the server's sign of life; see api/stream.py
+_LONGEST_PAUSE_SECONDS = 2.0
+_BLOCK_BYTES = 1 << 20
+_ERRORS: Mapping[str, type[e.StokerError]] = {
     "UNAUTHENTICATED": e.Unauthenticated,
     "PERMISSION_DENIED": e.Forbidden,
     "NOT_FOUND": e.NotFound,
@@ -22,17 +31,33 @@ _ERRORS: dict[str, type[e.StokerError]] = {
     "UNIMPLEMENTED": e.Unimplemented,
     "UNAVAILABLE": e.Unavailable,
 }
-_BLOCK_BYTES = 1 << 20
+_REFUSED: Mapping[str, type[e.BadSpec] | type[e.NotReady]] = {
+    "INVALID_ARGUMENT": e.BadSpec,
+    "FAILED_PRECONDITION": e.NotReady,
+}
+_BY_HTTP_STATUS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 413: "OUT_OF_RANGE"}
 
 
 class Client:
     """Talks to a server."""
 
-    def __init__(self, url: str, token: str = "", *, transport: httpx.BaseTransport | None = None) -> None:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        timeout = httpx.Timeout(60.0, connect=5.0)
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=False)
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        transport: httpx.BaseTransport | None = None,
+        pause: Callable[[float], None] = time.sleep,
+        seconds: float = 60.0,
+    ) -> None:
+        """`transport` and `pause`: another way to the server, and to wait, for tests. `seconds`: to wait for an answer."""
+        _check(url)
         self.url = url
+        timeout = httpx.Timeout(seconds, connect=min(5.0, seconds))
+        headers = _authorization(token)
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=False)
+        self._pause = pause
+        self._end = weakref.finalize(self, self._http.close)
 
     def status(self) -> Any:
         """What the server is and has."""
@@ -44,81 +69,78 @@ class Client:
 
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes, with what is free on them."""
-        found: list[dict[str, Any]] = self._call("GET", "/stoker/v1/nodes")["nodes"]
-        return found
+        return self._list("/stoker/v1/nodes", "nodes")
 
     def submit(self, project: str, body: Mapping[str, Any], *, rehearse: bool = False) -> Any:
         """Submit an AI Platform v1 Job; as a rehearsal, on virtual nodes made for it."""
-        path = f"/stoker/v1/projects/{project}/jobs:rehearse" if rehearse else f"/v1/projects/{project}/jobs"
+        path = f"/stoker/v1/{_project(project)}/jobs:rehearse" if rehearse else f"/v1/{_project(project)}/jobs"
         return self._call("POST", path, json=body)
 
     def run(self, project: str, body: Mapping[str, Any]) -> Any:
         """Submit a plain command."""
-        return self._call("POST", f"/stoker/v1/projects/{project}/jobs:run", json=body)
+        return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:run", json=body)
 
     def job(self, project: str, name: str) -> Any:
         """A job as AI Platform v1 shows it."""
-        return self._call("GET", f"/v1/projects/{project}/jobs/{quote(name, safe='')}")
+        return self._call("GET", f"/v1/{_job(project, name)}")
 
     def details(self, project: str, name: str) -> Any:
         """A job in Stoker's own words."""
-        return self._call("GET", f"/stoker/v1/projects/{project}/jobs/{quote(name, safe='')}")
+        return self._call("GET", f"/stoker/v1/{_job(project, name)}")
 
     def jobs(self, project: str, limit: int = 20) -> list[dict[str, Any]]:
         """Jobs, newest first."""
-        path = f"/stoker/v1/projects/{project}/jobs"
-        found: list[dict[str, Any]] = self._call("GET", path, params={"limit": limit})["jobs"]
-        return found
+        return self._list(f"/stoker/v1/{_project(project)}/jobs", "jobs", limit=limit)
 
     def live_jobs(self) -> list[dict[str, Any]]:
         """What waits or runs, of every project."""
-        found: list[dict[str, Any]] = self._call("GET", "/stoker/v1/jobs")["jobs"]
-        return found
+        return self._list("/stoker/v1/jobs", "jobs")
 
     def story(self, project: str, name: str) -> list[dict[str, Any]]:
         """All that happened to a job."""
-        path = f"/stoker/v1/projects/{project}/jobs/{quote(name, safe='')}/story"
-        found: list[dict[str, Any]] = self._call("GET", path)["story"]
-        return found
+        return self._list(f"/stoker/v1/{_job(project, name)}/story", "story")
 
     def cancel(self, project: str, name: str) -> None:
         """Want a job to stop."""
-        self._call("POST", f"/v1/projects/{project}/jobs/{quote(name, safe='')}:cancel", json={})
+        self._call("POST", f"/v1/{_job(project, name)}:cancel", json={})
 
     def relabel(self, project: str, name: str, labels: Mapping[str, str]) -> Any:
         """Replace a job's labels."""
-        path = f"/v1/projects/{project}/jobs/{quote(name, safe='')}"
+        path = f"/v1/{_job(project, name)}"
         return self._call("PATCH", path, params={"updateMask": "labels"}, json={"labels": dict(labels)})
 
     def stream(
         self, project: str, name: str, *, logs: bool = True, follow: bool = True, offset: int = 0
     ) -> Iterator[dict[str, Any]]:
-        """What happens to a job, as it happens (see api/stream.py). Goes on where it was if the server restarts."""
-        path = f"/stoker/v1/projects/{project}/jobs/{quote(name, safe='')}/stream"
+        """What happens to a job, as it happens (see api/stream.py). Goes on where it was if the server is restarted.
+
+        While it is away, `{"kind": "cut", "message": …}` is told once. Raises Unavailable if it stays away.
+        """
+        path, heard, waited, pause = f"/stoker/v1/{_job(project, name)}/stream", False, 0.0, 0.1
         while True:
-            params = {"logs": logs, "offset": offset, "follow_to_end": follow}
+            problem: Exception | None = None
             try:
-                with self._http.stream("GET", path, params=params, timeout=httpx.Timeout(None, connect=5.0)) as answer:
-                    if answer.status_code >= 400:
-                        answer.read()
-                        self._raise(answer)
-                    for line in answer.iter_lines():
-                        event: dict[str, Any] = json.loads(line)
-                        offset = event.get("offset", offset)
-                        yield event
-                        if event["kind"] == "end":
-                            return
-            except (httpx.RemoteProtocolError, httpx.ReadError):
-                pass  # cut off in the middle: ask again, from where we are
-            except httpx.TransportError as error:
-                raise self._unreachable(error) from None
-            if not follow:
-                return
+                for event in self._events(path, {"logs": logs, "offset": offset, "follow_to_end": follow}):
+                    heard, waited, pause = True, 0.0, 0.1
+                    offset = event.get("offset", offset)
+                    yield event
+                    if event["kind"] == "end":
+                        return
+                if not follow:
+                    return
+            except httpx.RequestError as error:
+                if not heard or waited >= RECONNECT_SECONDS:
+                    raise self._unreachable(error) from None
+                problem = error
+            if not waited:
+                yield {"kind": "cut", "message": str(problem or "the server ends")}
+            self._pause(pause)
+            waited, pause = waited + pause, min(_LONGEST_PAUSE_SECONDS, pause * 2)
 
     def exists(self, uri: str) -> bool:
         """Whether the server has a file."""
         try:
-            self._call("HEAD", self._file_path(uri))
+            self._request("HEAD", _file(uri))
         except e.NotFound:
             return False
         return True
@@ -134,53 +156,111 @@ class Client:
                     sent += len(block)
                     progress(sent)
 
-        self._call("PUT", self._file_path(uri), content=blocks())
+        forever = httpx.Timeout(None, connect=5.0)  # the server answers when it is safe on its disk
+        self._call("PUT", _file(uri), content=blocks(), timeout=forever)
 
     def download(self, uri: str) -> bytes:
         """A small file, whole."""
-        return self._request("GET", self._file_path(uri)).content
+        return self._request("GET", _file(uri)).content
 
     def close(self) -> None:
         """Let go of the connection."""
-        self._http.close()
+        self._end()
 
-    @staticmethod
-    def _file_path(uri: str) -> str:
-        scheme, _, rest = uri.partition("://")
-        return f"/stoker/v1/files/{scheme}/{quote(rest)}"
+    def _events(self, path: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        timeout = httpx.Timeout(_SILENCE_SECONDS, connect=5.0)
+        with self._http.stream("GET", path, params=params, timeout=timeout) as answer:
+            if answer.status_code >= 400:
+                answer.read()
+                _raise(answer)
+            for line in answer.iter_lines():
+                if line:
+                    yield self._event(line)
+
+    def _event(self, line: str) -> dict[str, Any]:
+        try:
+            event: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise self._no_stoker() from None
+        return event
+
+    def _list(self, path: str, key: str, **params: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._call("GET", path, params=params).get(key, [])
+        return found
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:
         answer = self._request(method, path, **arguments)
-        return answer.json() if answer.content else None
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise self._no_stoker()
+        return found
 
     def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **arguments)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(error) from None
         if answer.status_code >= 400:
-            self._raise(answer)
+            _raise(answer)
         return answer
 
     def _unreachable(self, error: Exception) -> e.Unavailable:
         return e.Unavailable(f"the server at {self.url} does not answer: {error}", fix="start it: stoker up")
 
-    @staticmethod
-    def _raise(answer: httpx.Response) -> None:
-        """Raise the error that the server told."""
-        try:
-            error = answer.json()["error"]
-            status, message, fix = error["status"], error["message"], error.get("fix", "")
-        except (ValueError, KeyError, TypeError):
-            if answer.status_code == 404:
-                raise e.NotFound() from None
-            raise e.Unavailable(f"the server answered {answer.status_code}") from None
-        violations = [
-            e.Violation(v["field"], v["description"])
-            for detail in error.get("details", [])
-            for v in detail.get("fieldViolations", [])
-        ]
-        if violations:
-            kind = e.NotReady if status == "FAILED_PRECONDITION" else e.BadSpec
-            raise kind(violations, fix=fix)
-        raise _ERRORS.get(status, e.StokerError)(message, fix=fix)
+    def _no_stoker(self) -> e.Unavailable:
+        return e.Unavailable(f"what answers at {self.url} is no Stoker server")
+
+
+def _check(url: str) -> None:
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        parsed = httpx.URL("")
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise e.BadSpec([e.Violation("url", f"{url[:200]!r} is not http://HOST:PORT")])
+
+
+def _authorization(token: str) -> dict[str, str]:
+    """The header that shows a token. What cannot stand in a header is no token, and is not quoted in any message."""
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise e.Unauthenticated("the token holds characters that no token has", fix="copy it again from its file")
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _project(project: str) -> str:
+    if not PROJECT_NAME.fullmatch(project):
+        raise e.BadSpec([e.Violation("project", f"{project[:80]!r} cannot be a project's id")])
+    return f"projects/{project}"
+
+
+def _job(project: str, name: str) -> str:
+    """The path of a job. A name that no job can have is not sent: it might be a path of its own."""
+    if not JOB_NAME.fullmatch(name):
+        raise e.NotFound(f"no job {name[:200]!r}: a job's name has letters, digits and underscores")
+    return f"{_project(project)}/jobs/{name}"
+
+
+def _file(uri: str) -> str:
+    scheme, _, rest = uri.partition("://")
+    if ".." in rest.split("/"):  # on its way the path would be tidied up, and lead to another bucket
+        raise e.BadSpec([e.Violation("uri", f"{uri[:200]!r} leads out of its bucket")])
+    return f"/stoker/v1/files/{quote(scheme, safe='')}/{quote(rest)}"
+
+
+def _raise(answer: httpx.Response) -> NoReturn:
+    """Raise the error that the server told."""
+    try:
+        error = answer.json()["error"]
+        status, message, fix = str(error["status"]), str(error["message"]), str(error.get("fix", ""))
+        found = [v for detail in error.get("details", []) for v in detail.get("fieldViolations", [])]
+        violations = [e.Violation(str(v["field"]), str(v["description"])) for v in found]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        status, message = _BY_HTTP_STATUS.get(answer.status_code, ""), f"the server answered {answer.status_code}"
+        raise _ERRORS.get(status, e.Unavailable)("" if status else message) from None
+    if violations and status in _REFUSED:
+        raise _REFUSED[status](violations, fix=fix)
+    raise _ERRORS.get(status, e.StokerError)(violations[0].description if violations else message, fix=fix)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from stoker.core.errors import Unavailable
 from .client import Client
 
 START_SECONDS = 30.0
+
+_started: list[subprocess.Popen[bytes]] = []  # kept, for they are meant to go on when they are forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +36,20 @@ class Found:
 
 
 def find(config: Config) -> Found | None:
-    """The server of this home, if it runs: whoever holds the home's lock."""
+    """The server of this home, if it runs: the process that server.json names, while somebody holds the home's lock."""
     home = config.home
     try:
         about: Mapping[str, Any] = json.loads((home / "server.json").read_text())
-        token = (home / "token").read_text().strip()
-    except (OSError, ValueError):
+        found = Found(
+            url=str(about["url"]),
+            pid=int(about["pid"]),
+            token=(home / "token").read_text().strip(),
+            version=str(about["version"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    if not is_locked(home):
-        return None
-    return Found(url=str(about["url"]), pid=int(about["pid"]), token=token, version=str(about["version"]))
+    # The process is asked for first: to try a lock is to hold it for a moment, and a server that starts would see that.
+    return found if _lives(found.pid) and is_locked(home) else None
 
 
 def is_locked(home: Path) -> bool:
@@ -58,16 +65,19 @@ def is_locked(home: Path) -> bool:
 
 
 def start(config: Config, flags: Sequence[str] = ()) -> Found:
-    """Start the server of this home in the background. Raises Unavailable with the last words of its log."""
+    """Start the server of this home in the background; if another command has just done so, that one is found.
+
+    Raises Unavailable with the last words of its log.
+    """
     home = config.home
     log = home / "server.log"
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(log, "ab") as output:
+        with open(log, "ab", opener=_for_me_alone) as output:
             begin = output.tell()
             process = subprocess.Popen(
                 [sys.executable, "-m", "stoker.cli.main", "up", "--foreground", *flags],
-                env={**os.environ, "STOKER_HOME": str(home)},
+                env={**os.environ, **_from_project(config), "STOKER_HOME": str(home)},
                 cwd=home,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -78,15 +88,15 @@ def start(config: Config, flags: Sequence[str] = ()) -> Found:
         raise Unavailable(
             f"{home} cannot be used: {error.strerror or error}", fix="set STOKER_HOME to a folder of yours"
         ) from None
+    _started.append(process)
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
+        has_ended = process.poll() is not None
         found = find(config)
-        if found is not None and found.pid == process.pid:
+        if found is not None and (has_ended or found.pid == process.pid):
             return found
-        if process.poll() is not None:
-            with open(log, "rb") as written:
-                written.seek(begin)
-                raise Unavailable(written.read().decode(errors="replace").strip()[-2000:] or "the server ended at once")
+        if has_ended and not is_locked(home):
+            raise _last_words(log, begin)
         time.sleep(0.02)
     raise Unavailable(f"the server did not start within {START_SECONDS:g} s", fix=f"its log is {log}")
 
@@ -98,7 +108,8 @@ def stop(config: Config, found: Found, seconds: float = 20.0) -> list[str]:
         running: list[str] = client.shutdown()["running"]
     except Unavailable:
         running = []
-        os.kill(found.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.kill(found.pid, signal.SIGTERM)
     finally:
         client.close()
     until = time.monotonic() + seconds
@@ -107,3 +118,37 @@ def stop(config: Config, found: Found, seconds: float = 20.0) -> list[str]:
             raise Unavailable(f"the server (process {found.pid}) does not end", fix=f"end it: kill {found.pid}")
         time.sleep(0.02)
     return running
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _from_project(config: Config) -> dict[str, str]:
+    """The settings of the folder's stoker.yaml, as environment: the server runs in its home, and would not see that file."""
+    found = {}
+    for name, value in config.values.items():
+        if Path(value.source).name == "stoker.yaml":
+            is_table = isinstance(value.value, dict)
+            text = ",".join(f"{k}={v}" for k, v in value.value.items()) if is_table else str(value.value)
+            found[f"STOKER_{name.upper()}"] = text
+    return found
+
+
+def _for_me_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _last_words(log: Path, begin: int) -> Unavailable:
+    """What a server that did not start wrote to its log, taken apart again into the error and what to do."""
+    with open(log, "rb") as written:
+        written.seek(begin)
+        text = written.read().decode(errors="replace").strip()[-2000:]
+    said, _, fix = text.rpartition("error: ")[2].partition("\n  → ")
+    return Unavailable(" ".join(said.split()) or "the server ended at once", fix=fix or f"its log is {log}")

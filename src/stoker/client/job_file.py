@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import yaml
 from stoker.core.errors import BadSpec, Violation
 
 MOST_BYTES = 1 << 20
-MOST_NODES = 50_000
+MOST_NODES = 10_000
 DEEPEST = 64
 _TYPE_LINE = re.compile(r"^(\s*)(master|worker|parameterServer|evaluator)Type:\s*(\S+)")
+_NO_FIELD = re.compile(r"has no field '([^']+)'")
 _DANGLING = re.compile(r"^(\s+)(count|type):\s*(\S+)\s*$")
 
 
@@ -26,30 +28,34 @@ class JobFile:
     body: dict[str, Any]
     root: yaml.Node | None
 
-    def where(self, field: str) -> str:
-        """`config.yaml:7` for the field of a violation, or the nearest thing around it; empty if it is not in the file."""
-        names = ["trainingInput", *field.split(".")] if not field.startswith("job.") else field.split(".")[1:]
+    def line(self, violation: Violation) -> int:
+        """The line that a violation is about, or that of the nearest thing around it; 0 if nothing of it is in the file."""
         node, line = self.root, 0
-        for name in names:
-            found = _child(node, name.partition("[")[0])
+        for name in _names(violation.field):
+            found = _child(node, name)
             if found is None:
                 break
-            key, node = found
-            line = key.start_mark.line + 1
-        return f"{self.path}:{line}" if line else ""
+            node, line = found
+        misspelt = _NO_FIELD.search(violation.description)
+        if misspelt:  # its path is that of the table where it does not belong
+            line = (_child(node, misspelt[1]) or (None, line))[1]
+        return line
 
 
 def read_job_file(path: Path) -> JobFile:
     """Read a config.yaml. Raises BadSpec."""
     try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise _bad(path, f"has {size} bytes; a job file has at most {MOST_BYTES}")
-        text = path.read_text(encoding="utf-8")
+        with open(path, "rb") as file:  # a pipe will do too
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise _bad(path, f"is larger than a job file may be, {MOST_BYTES >> 20} MiB")
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise _bad(path, "no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise _bad(path, f"cannot be read: {error}") from None
+    except UnicodeDecodeError:
+        raise _bad(path, "is not a text in UTF-8") from None
+    except (OSError, ValueError) as error:
+        raise _bad(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     mangled = _mangled(text)
     try:
         root = _compose(text, path)
@@ -64,8 +70,11 @@ def read_job_file(path: Path) -> JobFile:
         raise _bad(path, str(error)) from None
     if mangled:
         raise BadSpec([Violation(str(path), mangled)], fix=_true_form(text))
+    if body is None:
+        body = {}
     if not isinstance(body, dict):
-        raise _bad(path, f"holds {type(body).__name__}, not a table; it starts with `trainingInput:`")
+        kind = "a list" if isinstance(body, list) else f"only {str(body)[:40]!r}"
+        raise _bad(path, f"holds {kind}, not a table; a job file starts with `trainingInput:`")
     return JobFile(str(path), body, root)
 
 
@@ -99,14 +108,40 @@ def _compose(text: str, path: Path) -> yaml.Node | None:
         if nodes > MOST_NODES:
             raise _bad(path, f"holds more than {MOST_NODES} values")
     root: yaml.Node | None = yaml.compose(text, _Loader)
+    if twice := list(_duplicates(root, path)):
+        raise BadSpec(twice)
     return root
 
 
-def _child(node: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] | None:
+def _duplicates(node: yaml.Node | None, path: Path) -> Iterator[Violation]:
+    """Keys that stand twice in one table: YAML would take the last without a word."""
+    if isinstance(node, yaml.MappingNode):
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            name, line = str(key.value), _line(key)
+            if name in first:
+                yield Violation(f"{path}:{line}", f"{name} stands here and at line {first[name]}: keep one of them")
+            first.setdefault(name, line)
+    parts = node.value if isinstance(node, yaml.SequenceNode) else ()
+    for part in [v for _, v in node.value] if isinstance(node, yaml.MappingNode) else parts:
+        yield from _duplicates(part, path)
+
+
+def _names(field: str) -> list[str]:
+    """The way to a field: `args[2]` → trainingInput, args, [2]; `job.labels.team` → labels, team."""
+    names = re.sub(r"\[", ".[", field).split(".")
+    return names[1:] if names[0] == "job" else ["trainingInput", *names]
+
+
+def _child(node: yaml.Node | None, name: str) -> tuple[yaml.Node, int] | None:
+    """The value of that name, or at that place in a list, and the line where it begins."""
+    if isinstance(node, yaml.SequenceNode) and re.fullmatch(r"\[\d{1,6}\]", name):
+        items = node.value[int(name[1:-1]) :][:1]
+        return (items[0], _line(items[0])) if items else None
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if isinstance(key.value, str) and _snake(key.value) == _snake(name):
-                return key, value
+                return value, _line(key)
     return None
 
 
@@ -151,8 +186,8 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
     return f"line {mark.line + 1}: {problem}" if mark is not None else problem
 
 
-def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 0
+def _line(thing: yaml.Node | yaml.Event) -> int:
+    return thing.start_mark.line + 1 if thing.start_mark else 0
 
 
 def _bad(path: Path, problem: str) -> BadSpec:

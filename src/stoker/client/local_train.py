@@ -7,13 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.core.errors import BadSpec, Violation
 
 FIRST_PORT = 27182
+GRACE_SECONDS = 5.0
+
+Process = subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +51,18 @@ def local_train(
     command = [sys.executable, "-m", module, *args, *(["--job-dir", job_dir] if job_dir else [])]
     tasks = [("", 0)] if cluster is None else _tasks(cluster)
     addresses = cluster.addresses() if cluster else {}
-    running: list[subprocess.Popen[bytes]] = []
+    running: list[Process] = []
     try:
-        for role, index in tasks:
-            config = _tf_config(module, command[3:], role, index, addresses)
-            running.append(subprocess.Popen(command, cwd=folder, env=config, start_new_session=True))
-        return running[0].wait()
+        with _ended_by_signals():
+            for role, index in tasks:
+                config = _tf_config(module, command[3:], role, index, addresses)
+                running.append(subprocess.Popen(command, cwd=folder, env=config, start_new_session=True))
+            code = running[0].wait()
+            return code if code >= 0 else 128 - code
     except KeyboardInterrupt:
-        return 130
+        return 128 + signal.SIGINT
     finally:
-        for process in running:
-            _end(process)
+        _end(running)
 
 
 def _tasks(cluster: LocalCluster) -> list[tuple[str, int]]:
@@ -80,20 +87,47 @@ def _package_parent(package: Path | None, module: str) -> Path:
     if package is None:
         return Path.cwd()
     package = package.resolve()
+    if not package.is_dir():
+        raise BadSpec([Violation("--package-path", f"{package} is not a folder")])
     if not (package / "__init__.py").exists():
-        raise BadSpec([Violation("--package-path", f"{package} is not a package: it has no __init__.py")])
+        raise BadSpec(
+            [Violation("--package-path", f"{package} is not a package: it has no __init__.py")],
+            fix=f"touch {package / '__init__.py'}",
+        )
     if module.split(".")[0] != package.name:
         raise BadSpec([Violation("--module-name", f"{module} is not in the package {package.name}")])
     return package.parent
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with its group: asked first, killed if it does not listen."""
-    if process.poll() is not None:
-        return
-    os.killpg(process.pid, signal.SIGTERM)
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Within, SIGTERM and a closed terminal end us as Ctrl-C does: the processes have sessions of their own, and would stay."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, leave) for number in numbers}
     try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(processes: Sequence[Process]) -> None:
+    """End the processes with their groups: all asked first, and after the grace killed, with whatever they left behind."""
+    for process in processes:
+        if process.poll() is None:
+            _signal(process, signal.SIGTERM)
+    until = time.monotonic() + GRACE_SECONDS
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, until - time.monotonic()))
+        _signal(process, signal.SIGKILL)
         process.wait()
+
+
+def _signal(process: Process, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)

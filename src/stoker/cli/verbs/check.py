@@ -9,8 +9,10 @@ import click
 
 from stoker.cli import session, show
 from stoker.cli.job_flags import UserArgsCommand, job_flags
+from stoker.core.errors import BadSpec
 
 if TYPE_CHECKING:
+    from stoker.client.job_file import JobFile
     from stoker.hardware.rules import Shape
 
 
@@ -26,23 +28,20 @@ def command(file: Path | None, as_json: bool, **flags: Any) -> int:
     """
     from stoker.api.dialects.aiplatform_v1.jobs import read_job
     from stoker.cli.submission import located, read_submission
-    from stoker.core.errors import BadSpec
     from stoker.hardware.rules import zones_for
 
     if file is not None:
         flags["config_file"] = file
-    body, source = read_submission(flags, None, click.get_current_context().meta["user_args"])
-    _assume_program(body)
+    source = None
     try:
+        body, source = read_submission(flags, None, click.get_current_context().meta["user_args"])
+        _assume_program(body)
         asked = read_job(body, session.site_rules())
     except BadSpec as error:
-        refused = located(error, source)
-        if as_json and isinstance(refused, BadSpec):
-            show.data(
-                {"valid": False, "mistakes": [{"field": v.field, "why": v.description} for v in refused.violations]}
-            )
-            return show.REFUSED
-        raise refused from None
+        if not as_json:
+            raise located(error, source) from None
+        show.data({"valid": False, "mistakes": _mistakes(error, source)})
+        return show.REFUSED
     zones = zones_for(asked.shapes, asked.spec.region)
     rows = [_priced(shape, asked.spec.region) for shape in asked.shapes]
     if as_json:
@@ -50,6 +49,14 @@ def command(file: Path | None, as_json: bool, **flags: Any) -> int:
         return 0
     _show(rows, asked.spec.region, zones)
     return 0
+
+
+def _mistakes(error: BadSpec, source: JobFile | None) -> list[dict[str, Any]]:
+    """Each with the line of the file that it stands in, if it does."""
+    return [
+        {"line": (source.line(v) if source else 0) or None, "field": v.field, "why": v.description}
+        for v in error.violations
+    ]
 
 
 def _assume_program(body: dict[str, Any]) -> None:

@@ -21,7 +21,9 @@ def list_all(as_json: bool) -> None:
     """Every setting, its value, and where that comes from."""
     values = session.config().values
     if as_json:
-        show.data({"settings": [{"name": n, "value": v.value, "source": v.source} for n, v in values.items()]})
+        show.data(
+            {"settings": [{"name": n, "value": _masked(n, v.value), "source": v.source} for n, v in values.items()]}
+        )
         return
     rows = [[s.name, _shown(s.name, values[s.name].value), values[s.name].source, s.help] for s in SETTINGS]
     show.table(["SETTING", "VALUE", "FROM", "WHAT IT IS"], rows)
@@ -71,9 +73,13 @@ def _known(name: str) -> str:
     return name
 
 
+def _masked(name: str, value: object) -> object:
+    """A token is never shown: a screen is looked at, and a log is kept."""
+    return "(set)" if name == "token" and value else value
+
+
 def _shown(name: str, value: object) -> str:
-    if name == "token" and value:
-        return "(set)"
+    value = _masked(name, value)
     if isinstance(value, dict):
         return ",".join(f"{key}={text}" for key, text in value.items())
     return str(value)

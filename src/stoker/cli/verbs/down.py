@@ -21,6 +21,7 @@ def command(cancel_jobs: bool) -> None:
         return
     if cancel_jobs:
         client = Client(found.url, found.token)
+        show.progress("cancelling what runs")
         live = client.live_jobs()
         for job in live:
             client.cancel(job["project"], job["name"])
@@ -31,6 +32,5 @@ def command(cancel_jobs: bool) -> None:
     running = embedded.stop(config, found)
     show.done(f"the server has ended (it was process {found.pid})")
     if running:
-        show.warn(
-            f"{', '.join(running)} go on; the next server takes them over (stoker down --cancel-jobs ends them too)"
-        )
+        verb = "goes on; the next server takes it" if len(running) == 1 else "go on; the next server takes them"
+        show.warn(f"{', '.join(running)} {verb} over (stoker down --cancel-jobs ends all)")

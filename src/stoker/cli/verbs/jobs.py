@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
 
 from stoker.cli import session, show
-from stoker.cli.follow import follow
+from stoker.cli.follow import follow, replica_named, where
 from stoker.cli.formats import format_option, formatted
 from stoker.cli.job_flags import UserArgsCommand, job_flags, read_labels
 from stoker.cli.main import Nouns
@@ -30,9 +31,7 @@ def submit() -> None:
 @click.option("--stream-logs", is_flag=True, help="Show the logs until the job has ended; end with its result.")
 @session.project_option
 @format_option
-@click.option("-q", "--quiet", is_flag=True, hidden=True)
-@click.option("--verbosity", hidden=True)
-@click.option("--account", hidden=True)
+@session.gcloud_wide_flags
 def training(
     job: str | None,
     do_not_wait: bool,
@@ -60,10 +59,12 @@ def training(
 
 
 @command.command("describe")
-@click.argument("job")
+@session.job_argument
+@click.option("--summarize", is_flag=True, hidden=True, expose_value=False)
 @session.project_option
 @format_option
 @session.json_option
+@session.gcloud_wide_flags
 def describe(job: str, project: str | None, shape: str | None, as_json: bool) -> None:
     """Show a job: as AI Platform shows it; --json in Stoker's own words, with attempts and replicas."""
     client, project = session.client(), session.the_project(project)
@@ -80,10 +81,12 @@ def _explain(details: dict[str, Any]) -> None:
     if details.get("reason"):
         show.progress(f"waits: {details['reason']['text']}. {details['reason']['action']}")
     for attempt in details["attempts"]:
-        nodes = ", ".join(sorted({r["node"] for r in attempt["replicas"]})[:4])
-        show.progress(
-            f"attempt {attempt['number']}: {attempt['state']} {attempt['cause']} on {nodes}".replace("  ", " ")
-        )
+        nodes = sorted({r["node"] for r in attempt["replicas"]})
+        more = f" and {len(nodes) - 4} more" if nodes[4:] else ""
+        words = [f"attempt {attempt['number']}:", attempt["state"], attempt["cause"], "on", ", ".join(nodes[:4]) + more]
+        show.progress(" ".join(filter(None, words)))
+    for line in where(details):
+        show.note(line)
     show.note(f"  Next:  stoker logs {details['name']}   ·   stoker why {details['name']}")
 
 
@@ -91,9 +94,11 @@ def _explain(details: dict[str, Any]) -> None:
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="At most so many, newest first."
 )
+@click.option("--page-size", hidden=True, expose_value=False)
 @session.project_option
 @format_option
 @session.json_option
+@session.gcloud_wide_flags
 def list_jobs(limit: int, project: str | None, shape: str | None, as_json: bool) -> None:
     """List the jobs of a project, newest first."""
     jobs = session.client().jobs(session.the_project(project), limit)
@@ -112,7 +117,7 @@ def list_jobs(limit: int, project: str | None, shape: str | None, as_json: bool)
                 job["replicas"],
                 job["accelerators"],
                 show.ago(job["submitted_at"]),
-                show.duration(job["ended_at"] - job["started_at"]) if job["ended_at"] and job["started_at"] else "",
+                show.duration((job["ended_at"] or time.time()) - job["started_at"]) if job["started_at"] else "",
                 _reason(job),
             ]
             for job in jobs
@@ -127,29 +132,41 @@ def _reason(job: dict[str, Any]) -> str:
 
 
 @command.command("cancel")
-@click.argument("job")
+@session.job_argument
 @session.project_option
+@session.gcloud_wide_flags
 def cancel(job: str, project: str | None) -> None:
     """Stop a job. Of no effect on one that has ended."""
     client, project = session.client(), session.the_project(project)
     client.cancel(project, job)
-    show.done(f"{job} is told to stop ({client.details(project, job)['state'].lower()})")
+    state = client.details(project, job)["state"]
+    if state in ("SUCCEEDED", "FAILED"):
+        show.note(f"{job} had {state.lower()} already")
+    else:
+        show.done(f"{job} is cancelled" if state == "CANCELLED" else f"{job} is told to stop")
 
 
 @command.command("stream-logs")
-@click.argument("job")
+@session.job_argument
+@click.option("--task-name", help="Only this replica, such as worker-0 or worker-replica-0.")
+@click.option("--polling-interval", hidden=True, expose_value=False)
+@click.option("--allow-multiline-logs", is_flag=True, hidden=True, expose_value=False)
 @session.project_option
-def stream_logs(job: str, project: str | None) -> int:
+@session.gcloud_wide_flags
+def stream_logs(job: str, task_name: str | None, project: str | None) -> int:
     """Show a job's logs until it has ended; end with its result."""
-    return follow(session.client(), session.the_project(project), job)
+    client, project = session.client(), session.the_project(project)
+    replica = replica_named(client.details(project, job), task_name) if task_name else ""
+    return follow(client, project, job, replica=replica)
 
 
 @command.command("update")
-@click.argument("job")
+@session.job_argument
 @click.option("--update-labels", metavar="k=v,...", callback=read_labels, help="Labels to add or change.")
 @click.option("--remove-labels", help="Keys to drop, comma-separated.")
 @click.option("--clear-labels", is_flag=True, help="Drop all first.")
 @session.project_option
+@session.gcloud_wide_flags
 def update(
     job: str, update_labels: dict[str, str] | None, remove_labels: str | None, clear_labels: bool, project: str | None
 ) -> None:
@@ -161,6 +178,6 @@ def update(
     client, project = session.client(), session.the_project(project)
     labels = {} if clear_labels else dict(client.job(project, job).get("labels", {}))
     for key in (remove_labels or "").split(","):
-        labels.pop(key, None)
+        labels.pop(key.strip(), None)
     updated = client.relabel(project, job, {**labels, **(update_labels or {})})
     show.done(f"labels of {job}: " + (", ".join(f"{k}={v}" for k, v in updated.get("labels", {}).items()) or "none"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from stoker.cli import session
 from stoker.cli.job_flags import UserArgsCommand
 from stoker.cli.main import Nouns
 
@@ -28,6 +29,7 @@ def command() -> None:
 @click.option(
     "--start-port", type=click.IntRange(1, 65000), default=27182, show_default=True, help="With --distributed."
 )
+@session.gcloud_wide_flags
 def train(
     module_name: str,
     package_path: Path | None,

@@ -16,6 +16,7 @@ from stoker.cli.job_flags import UserArgsCommand, job_flags
 @click.option("--async", "do_not_wait", is_flag=True, help="Return at once instead of showing the logs.")
 @click.option("--stream-logs", is_flag=True, hidden=True, help="As submit takes it; a rehearsal does so anyway.")
 @session.project_option
+@session.gcloud_wide_flags
 def command(job: str | None, do_not_wait: bool, stream_logs: bool, project: str | None, **flags: Any) -> int:
     """Run a job's full cluster here, on virtual nodes made for it and gone after it.
 

@@ -6,18 +6,23 @@ import re
 import secrets
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stoker.cli import session, show
 from stoker.cli.job_flags import UserArgsCommand, read_labels
-from stoker.core.errors import BadSpec, Violation
+from stoker.core.errors import BadSpec, NotReady, Violation
+
+if TYPE_CHECKING:
+    from stoker.client.packaging import Tree
 
 SOURCE_BUCKET = "gs://stoker-source"
+_LARGE_BYTES = 10 << 20
+_REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse with the same command")
 
 
-@click.command("run", cls=UserArgsCommand)
+@click.command("run", cls=UserArgsCommand, context_settings={"allow_interspersed_args": False})
 @click.option("--name", help="The job's name.  [default: from the command]")
 @click.option("--gpus", type=click.IntRange(0, 64), default=0, help="GPUs for each replica.")
 @click.option("--gpu-type", help="Which GPUs, such as T4.  [default: any]")
@@ -30,28 +35,50 @@ SOURCE_BUCKET = "gs://stoker-source"
 @click.option("--priority", type=click.IntRange(0, 1000), default=0, help="0 to 1000, greater first.")
 @click.option("--rehearse", is_flag=True, help="On virtual nodes made for it.")
 @click.option("--async", "do_not_wait", is_flag=True, help="Return at once instead of showing the output.")
+@click.argument("words", nargs=-1, metavar="-- COMMAND...")
 @session.project_option
-def command(name: str | None, do_not_wait: bool, project: str | None, **options: Any) -> int:
+def command(name: str | None, do_not_wait: bool, project: str | None, words: tuple[str, ...], **options: Any) -> int:
     """Run a command in a copy of this folder: stoker run [OPTIONS] -- python train.py --epochs 3.
 
     The folder is uploaded without its version control, virtual environments and caches, and only if it has changed.
     Ends with the job's own result.
     """
-    from stoker.cli.follow import follow
+    from stoker.cli.follow import follow, where
 
-    context = click.get_current_context()
-    words: list[str] = context.meta["user_args"] or []
-    if not words:
-        raise click.UsageError("what is to run? stoker run [OPTIONS] -- python train.py", context)
+    asked = _body(name, _command(words), options)
     client, project = session.client(), session.the_project(project)
-    body = {
+    try:
+        job = client.run(project, {**asked, "source": _upload_folder(Path.cwd(), client)})
+    except NotReady as error:
+        raise NotReady(error.violations, fix=error.fix.replace(*_REHEARSE)) from None
+    show.done(f"{job['name']} is queued")
+    for line in where(job):
+        show.note(line)
+    if do_not_wait:
+        click.echo(job["name"])
+        return 0
+    return follow(client, project, job["name"])
+
+
+def _command(words: tuple[str, ...]) -> list[str]:
+    """What stands after `--`. What stands before it is most often a command whose `--` was forgotten."""
+    context = click.get_current_context()
+    found: list[str] = context.meta["user_args"] or []
+    if words:
+        raise click.UsageError(f"put `--` before the command: stoker run -- {' '.join([*words, *found])}", context)
+    if not found:
+        raise click.UsageError("what is to run? stoker run [OPTIONS] -- python train.py", context)
+    return found
+
+
+def _body(name: str | None, words: list[str], options: dict[str, Any]) -> dict[str, Any]:
+    return {
         "name": name or _name(words),
         "command": words,
-        "source": _upload_folder(Path.cwd(), client),
         "env": _variables(options["variables"]),
         "labels": options["labels"] or {},
         "gpus": options["gpus"],
-        "gpu_type": options["gpu_type"] or "",
+        "gpu_type": session.accelerator(options["gpu_type"]) if options["gpu_type"] else "",
         "workers": options["workers"],
         "vcpus": options["cpus"],
         "memory_gb": options["memory"],
@@ -59,29 +86,27 @@ def command(name: str | None, do_not_wait: bool, project: str | None, **options:
         "priority": options["priority"],
         "rehearse": options["rehearse"],
     }
-    job = client.run(project, body)
-    show.done(f"{job['name']} is queued")
-    if do_not_wait:
-        click.echo(job["name"])
-        return 0
-    status = follow(client, project, job["name"])
-    if status != 130:
-        show.note(f"  Next:  stoker logs {job['name']}   ·   stoker jobs describe {job['name']}")
-    return status
 
 
 def _upload_folder(folder: Path, client: Any) -> str:
-    from stoker.cli.submission import upload
-    from stoker.client.packaging import pack_folder, shown_size
+    from stoker.cli.submission import upload, without
+    from stoker.client.packaging import pack_folder, shown_files, shown_size
 
     with tempfile.TemporaryDirectory(prefix="stoker-") as temporary:
-        packed = pack_folder(folder, Path(temporary))
-        skipped = f" (without {', '.join(packed.skipped[:4])})" if packed.skipped else ""
-        show.progress(f"{packed.files} files, {shown_size(packed.size_bytes)} packed{skipped}")
-        for name, size in packed.largest:
-            if size > 10 << 20:
-                show.warn(f"{name} has {shown_size(size)}; data is better read from its own place")
+        packed = pack_folder(folder, Path(temporary), _announce)
+        show.progress(f"{shown_files(packed.files)}, {shown_size(packed.size_bytes)} packed{without(packed.skipped)}")
         return str(upload(client, packed.path, f"{SOURCE_BUCKET}/{packed.sha256}/source.zip"))
+
+
+def _announce(tree: Tree) -> None:
+    """What will take its time, and because of what."""
+    from stoker.client.packaging import shown_files, shown_size
+
+    if tree.total_bytes > _LARGE_BYTES:
+        show.progress(f"packing {shown_files(len(tree.sizes))}, {shown_size(tree.total_bytes)}")
+        for name, size in tree.largest():
+            if size > _LARGE_BYTES:
+                show.warn(f"{name} has {shown_size(size)}; data is better read from its own place")
 
 
 def _name(words: list[str]) -> str:

@@ -6,18 +6,23 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stoker.cli import session, show
-from stoker.config import read_config
+from stoker.config import Config, read_config
+
+if TYPE_CHECKING:
+    from stoker.client.embedded import Found
 
 
 @click.command("up")
 @click.option("--foreground", is_flag=True, help="Stay in this terminal; the log goes to stderr.")
 @click.option("--host", help="The address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", help="The port to listen on; 0 takes a free one.  [default: 7077]")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="The port to listen on; 0 takes a free one.  [default: 7077]"
+)
 @click.option("--fake", metavar="NODES", help="Declare virtual nodes, such as 10x4xT4,3xn1-highmem-8.")
 @click.option("--hold", is_flag=True, default=None, help="Accept jobs, but start none.")
 @click.option("--no-auth", is_flag=True, help="Ask for no token: for clients that can send none, on loopback only.")
@@ -30,7 +35,7 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
     given = {name: value for name, value in flags.items() if value is not None} | ({"auth": False} if no_auth else {})
     config = read_config(os.environ, Path.cwd(), given)
     if not config["auth"]:
-        show.warn("NO TOKEN is asked for: every program and user of this machine can run code through this server")
+        show.warn(session.NO_TOKEN)
     if foreground:
         from stoker.app import serve
 
@@ -38,16 +43,21 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
         serve(config)
         return
     found = embedded.find(config)
-    if found is not None:
+    is_new = found is None
+    if found is None:
+        found = embedded.start(config, _as_flags(given))
+    else:
         show.note(f"a server runs already at {found.url} (process {found.pid}); stoker down ends it")
         if given:
             show.warn("what you gave now has no effect on it: stoker down, then stoker up again")
-        return
-    found = embedded.start(config, _as_flags(given))
     status = Client(found.url, found.token).status()
     if as_json:
         show.data({"url": found.url, "token_file": str(config.home / "token"), "pid": found.pid, **status})
-        return
+    elif is_new:
+        _tell(config, found, status)
+
+
+def _tell(config: Config, found: Found, status: Mapping[str, Any]) -> None:
     show.done(f"server  {found.url}   (home {config.home}; its file `token` lets you in)")
     show.done(f"nodes   {status['nodes']}   files   {status['buckets']}")
     show.note("  Next:  stoker run -- python -c 'print(42)'   ·   stoker nodes   ·   stoker down")

@@ -9,7 +9,7 @@ from stoker.cli.follow import CODES, follow
 
 
 @click.command("wait")
-@click.argument("job")
+@session.job_argument
 @click.option(
     "--status-codes", is_flag=True, help="End with 0, 100 (failed) or 103 (cancelled), not with the job's own code."
 )

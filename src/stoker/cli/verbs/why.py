@@ -8,7 +8,7 @@ from stoker.cli import session, show
 
 
 @click.command("why")
-@click.argument("job")
+@session.job_argument
 @session.project_option
 @session.json_option
 def command(job: str, project: str | None, as_json: bool) -> None:
@@ -20,15 +20,21 @@ def command(job: str, project: str | None, as_json: bool) -> None:
         return
     reason = found.get("reason")
     if reason:
-        click.echo(f"{job} waits: {reason['text']}.")
-        click.echo(f"  → {reason['action']}")
+        say(f"{job} waits: {reason['text']}.")
+        say(f"  → {reason['action']}")
     elif found["state"] == "QUEUED":
-        click.echo(f"{job} is queued and will be looked at in a moment.")
+        say(f"{job} is queued and will be looked at in a moment.")
     else:
-        click.echo(f"{job} is {show.state(found['state'])}." + (f" {found['message']}" if found["message"] else ""))
+        say(f"{job} is {show.state(found['state'])}." + (f" {found['message']}" if found["message"] else ""))
     for attempt in found["attempts"]:
         if attempt["cause"] and attempt["cause"] != "COMPLETED":
             first = attempt["detail"].splitlines()[0] if attempt["detail"] else ""
-            click.echo(f"  attempt {attempt['number']}: {attempt['cause']} {first}".rstrip())
+            say(f"  attempt {attempt['number']}: {attempt['cause']} {first}".rstrip())
     if found["state"] == "FAILED":
-        click.echo(f"  → see its output: stoker logs {job}")
+        say(f"  → see its output: stoker logs {job}")
+
+
+def say(text: str) -> None:
+    """Lines in which words of the program may stand."""
+    for line in text.split("\n"):
+        show.say(show.safe(line))
