@@ -63,6 +63,7 @@ def test_check_move_follows_the_table(before: JobState, after: JobState) -> None
         (JobState.ACTIVE, Wish.RUN, AttemptState.STOPPING, Cause.COMPLETED, "RUNNING"),
         (JobState.ACTIVE, Wish.CANCEL, AttemptState.STOPPING, Cause.COMPLETED, "RUNNING"),
         (JobState.ACTIVE, Wish.RUN, AttemptState.STOPPING, Cause.PREEMPTED, "PREPARING"),
+        (JobState.ACTIVE, Wish.RUN, AttemptState.STOPPING, Cause.LAUNCH_FAILED, "PREPARING"),
         (JobState.SUCCEEDED, Wish.CANCEL, AttemptState.ENDED, Cause.COMPLETED, "SUCCEEDED"),
         (JobState.CANCELLED, Wish.CANCEL, None, None, "CANCELLED"),
     ],

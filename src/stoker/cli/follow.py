@@ -89,6 +89,8 @@ class Screen:
         replica, text = event["replica"], event["text"]
         if self._only not in ("", replica):
             return
+        if event["stream"] == "service" and not text.strip():
+            return
         if event["stream"] == "service":
             show.progress(f"{replica}: {text}")
             return

@@ -30,7 +30,13 @@ _BLOCK_BYTES = 1 << 20
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _SETUP = """from setuptools import find_packages, setup
 
-setup({name}packages=find_packages(include=[{package!r}, {package!r} + ".*"]), include_package_data=True)
+setup(
+    name={name!r},
+    version={version!r},
+    install_requires={requires!r},
+    packages=find_packages(include=[{package!r}, {package!r} + ".*"]),
+    include_package_data=True,
+)
 """
 
 
@@ -71,28 +77,26 @@ class Tree:
 def pack_trainer(package: Path, target: Path) -> Packed:
     """A source distribution of a trainer package (the folder with its `__init__.py`).
 
-    Its parent's setup.py is used if there is one, else one is made up: the folder's name, version 0.0.0 (contract 4.2).
-    The user's folder is not written to. Raises BadSpec.
+    Its parent's setup.py is used if there is one, else one is made up: the folder's name, version 0.0.0 (contract 4.2), or
+    what the [project] of a pyproject.toml says. The user's folder is not written to. Raises BadSpec.
     """
     package = package.resolve()
     _check_package(package)
     root, work = package.parent, target / "package"
-    project = _project(root)
+    build = _build_file(root)
     with _readable("--package-path"):
-        tree = look_through(root if project else package, "--package-path")
+        tree = look_through(root if build else package, "--package-path")
         for path in tree.sizes:
             copy = work / path.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
-    if project is None:
-        (work / "setup.py").write_text(
-            _SETUP.format(name=f'name={package.name!r}, version="0.0.0", ', package=package.name)
-        )
+    if build is None:
+        (work / "setup.py").write_text(_made_up_setup(package))
         (work / "MANIFEST.in").write_text(f"recursive-include {package.name} *\nglobal-exclude *.py[co]\n")
     elif not (work / "setup.py").exists():
-        (work / "setup.py").write_text(_setup_of(project, package.name))
+        (work / "setup.py").write_text("from setuptools import setup\n\nsetup()\n")
     digest = _digest(work)
-    made = _build(work, target / "dist", project or package)
+    made = _build(work, target / "dist", build or package)
     return Packed(
         path=made,
         sha256=digest,
@@ -213,24 +217,30 @@ def _check_package(package: Path) -> None:
         )
 
 
-def _project(root: Path) -> Path | None:
-    """The file by which the folder says how it is built. A pyproject.toml may be there for other tools alone."""
+def _build_file(root: Path) -> Path | None:
+    """The file by which the folder says how setuptools builds it. Another builder's would be wanted again on the other side,
+    and a pyproject.toml may be there for other tools alone."""
     if (root / "setup.py").is_file():
         return root / "setup.py"
-    pyproject = root / "pyproject.toml"
-    return pyproject if pyproject.is_file() and "name" in _read_toml(pyproject).get("project", {}) else None
+    pyproject = _read_toml(root / "pyproject.toml")
+    return root / "pyproject.toml" if "setuptools" in pyproject.get("tool", {}) and "project" in pyproject else None
 
 
-def _setup_of(pyproject: Path, package: str) -> str:
-    """A setup.py beside a pyproject.toml, which says all but which folders are packages, unless it says that too."""
-    if "setuptools" in _read_toml(pyproject).get("tool", {}):
-        return "from setuptools import setup\n\nsetup()\n"
-    return _SETUP.format(name="", package=package)
+def _made_up_setup(package: Path) -> str:
+    project = _read_toml(package.parent / "pyproject.toml").get("project", {})
+    return _SETUP.format(
+        name=project.get("name", package.name),
+        version=project.get("version", "0.0.0"),
+        requires=project.get("dependencies", []),
+        package=package.name,
+    )
 
 
 def _read_toml(path: Path) -> dict[str, dict[str, object]]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
     except (OSError, ValueError) as error:
         raise BadSpec([Violation(str(path), f"cannot be read: {error}")]) from None
 

@@ -43,8 +43,11 @@ class Commands:
         labels: Mapping[str, str],
         owner: str,
         rehearse: bool = False,
+        shape_field: str = "scale_tier",
     ) -> Job:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
+
+        `shape_field`: the field of the request that a refusal of its machines is put on.
 
         Raises NotReady for packages that cannot be read and for what no node could ever hold, AlreadyExists for a taken id.
         """
@@ -55,7 +58,7 @@ class Commands:
         self._check_images(spec)
         self._check_files(spec)
         if not rehearse:
-            self._check_capacity(spec)
+            self._check_capacity(spec, shape_field)
         row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
         changes: list[Change] = [Submit(job=row), *(NodeSeen(node=node) for node in nodes)]
         self.store.commit(changes, by=owner)
@@ -93,12 +96,12 @@ class Commands:
                 fix="upload it first (stoker jobs submit training --package-path does so), or correct the address",
             )
 
-    def _check_capacity(self, spec: JobSpec) -> None:
+    def _check_capacity(self, spec: JobSpec, field: str) -> None:
         nodes = self.store.nodes()
         if not ever_fits(spec, nodes, self.placer):
             nearest = nearest_shape(spec, nodes, self.placer)
             raise NotReady(
-                [Violation("scale_tier", f"no node here could ever hold {wanted(spec)}. {nearest}")],
+                [Violation(field, f"no node here could ever hold {wanted(spec)}. {nearest}")],
                 fix="ask for what there is, declare nodes (stoker up --fake …), or run it as a rehearsal on virtual"
                 " nodes made for it: stoker rehearse with the same arguments",
             )

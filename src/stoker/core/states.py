@@ -156,9 +156,10 @@ def shown_state(job: JobState, wish: Wish, attempt: AttemptState | None, cause: 
     if job is JobState.QUEUED:
         return ShownState.CANCELLING if wish is Wish.CANCEL else ShownState.QUEUED
     if attempt in (AttemptState.STOPPING, AttemptState.ENDED) and cause is not None:
-        return {Fate.CANCEL: ShownState.CANCELLING, Fate.REQUEUE: ShownState.PREPARING}.get(
-            FATE[cause], ShownState.RUNNING
-        )
+        if FATE[cause] is Fate.CANCEL:
+            return ShownState.CANCELLING
+        is_between = FATE[cause] is Fate.REQUEUE or cause is Cause.LAUNCH_FAILED
+        return ShownState.PREPARING if is_between else ShownState.RUNNING
     if wish is Wish.CANCEL:
         return ShownState.CANCELLING
     return ShownState.RUNNING if attempt is AttemptState.RUNNING else ShownState.PREPARING
