@@ -158,6 +158,7 @@ def _run(site: Services, project: str, body: Any, owner: str) -> Any:
             labels=asked.labels,
             owner=owner,
             rehearse=asked.rehearse,
+            shape_field="gpus" if asked.gpus else "vcpus",
         )
     return describe(site, site.store.job(job.id), [])
 
