@@ -208,7 +208,10 @@ def make_files(config: Config) -> Files:
 
 
 def this_machine(driver: Driver, visible_devices: str | None) -> list[Node]:
-    """This machine as a node; as several, if it has GPUs of several types. `visible_devices`: CUDA_VISIBLE_DEVICES."""
+    """This machine as a node; as several, if it has GPUs of several types. `visible_devices`: CUDA_VISIBLE_DEVICES.
+
+    A node with GPUs is named by their type, so that a GPU is on a node of the same name whichever others can be seen.
+    """
     by_type: dict[str, list[Device]] = {}
     for device in visible(driver.devices(), visible_devices):
         accelerator = find_accelerator(device.product)
@@ -218,7 +221,7 @@ def this_machine(driver: Driver, visible_devices: str | None) -> list[Node]:
     types: Sequence[tuple[str, list[Device]]] = list(by_type.items()) or [("", [])]
     return [
         Node(
-            name="local" if n == 0 else f"local-{n}",
+            name=f"local-{name.lower()}" if name else "local",
             engine="local",
             zone="local",
             accelerator=name,
@@ -227,7 +230,7 @@ def this_machine(driver: Driver, visible_devices: str | None) -> list[Node]:
             memory_gb=round(psutil.virtual_memory().total / 2**30, 1),
             soft=True,
         )
-        for n, (name, devices) in enumerate(types)
+        for name, devices in types
     ]
 
 

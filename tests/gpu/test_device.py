@@ -31,7 +31,7 @@ def test_cuda_visible_devices_is_respected_as_cuda_reads_it(setting: str | None,
 def test_a_machine_with_gpus_is_a_node_with_its_devices_by_uuid() -> None:
     (node,) = this_machine(FakeDriver("Tesla T4", "Tesla T4"), None)
     assert (node.name, node.accelerator, node.devices, node.soft) == (
-        "local",
+        "local-nvidia_tesla_t4",
         "NVIDIA_TESLA_T4",
         ("GPU-fake-0", "GPU-fake-1"),
         True,
@@ -41,8 +41,8 @@ def test_a_machine_with_gpus_is_a_node_with_its_devices_by_uuid() -> None:
 def test_gpus_of_two_types_are_two_nodes() -> None:
     nodes = this_machine(FakeDriver("NVIDIA H200", "Tesla T4", "NVIDIA H200"), None)
     assert [(node.name, node.accelerator, len(node.devices)) for node in nodes] == [
-        ("local", "NVIDIA_H200_141GB", 2),
-        ("local-1", "NVIDIA_TESLA_T4", 1),
+        ("local-nvidia_h200_141gb", "NVIDIA_H200_141GB", 2),
+        ("local-nvidia_tesla_t4", "NVIDIA_TESLA_T4", 1),
     ]
 
 

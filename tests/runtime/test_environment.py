@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from stoker.runtime.archive import BadArchive
-from stoker.runtime.environment import InstallFailed, prepare
+from stoker.runtime.environment import Installer, InstallFailed
 
 UV = os.path.join(os.path.dirname(sys.executable), "uv")
 SETUP = """from setuptools import setup
@@ -34,8 +35,9 @@ def an_sdist(folder: Path, name: str = "mytrainer", version: str = "1.0", needs:
     return str(folder / f"{name}-{version}.tar.gz")
 
 
-def ready(tmp_path: Path, *packages: str, said: list[str] | None = None) -> str:
-    return prepare(sys.executable, UV, packages, str(tmp_path / "cache"), (said if said is not None else []).append)
+def ready(tmp_path: Path, *packages: str, said: list[str] | None = None, give_up: bool = False) -> str:
+    installer = Installer(sys.executable, UV, (said if said is not None else []).append, lambda: give_up)
+    return installer.prepare(packages, str(tmp_path / "cache"))
 
 
 def printed(site: str, module: str) -> str:
@@ -85,8 +87,6 @@ def test_a_requirement_that_cannot_be_had_fails_with_the_installers_words(tmp_pa
 def test_a_package_that_does_not_build_fails_with_its_own_words(tmp_path: Path) -> None:
     sdist = Path(an_sdist(tmp_path))
     source = tmp_path / "mytrainer-src"
-    import tarfile
-
     (source / "setup.py").write_text("raise SystemExit('my setup is broken')")
     with tarfile.open(sdist, "w:gz") as tar:
         tar.add(source / "setup.py", "mytrainer-1.0/setup.py")
@@ -105,3 +105,25 @@ def test_what_is_no_package_is_refused_before_the_installer_sees_it(tmp_path: Pa
     (tmp_path / "x-1.0.tar.gz").write_bytes(b"nonsense")
     with pytest.raises(BadArchive):
         ready(tmp_path, str(tmp_path / "x-1.0.tar.gz"))
+
+
+def test_packages_that_need_each_other_need_nobody_else(tmp_path: Path) -> None:
+    library = an_sdist(tmp_path, "my-library".replace("-", "_"))
+    trainer = an_sdist(tmp_path, needs=["My.Library"])
+    site = ready(tmp_path, library, trainer)
+    assert printed(site, "my_library.task") == "1.0" and printed(site, "mytrainer.task") == "1.0"
+
+
+def test_a_requirement_given_by_address_is_installed(tmp_path: Path) -> None:
+    library = an_sdist(tmp_path, "mylibrary")
+    site = ready(tmp_path, an_sdist(tmp_path, needs=[f"mylibrary @ file://{library}"]))
+    assert printed(site, "mylibrary.task") == "1.0"
+
+
+def test_told_to_give_up_it_leaves_no_process(tmp_path: Path) -> None:
+    sdist = Path(an_sdist(tmp_path))
+    with tarfile.open(sdist, "w:gz") as tar:
+        (tmp_path / "setup.py").write_text("import time; time.sleep(300)")
+        tar.add(tmp_path / "setup.py", "mytrainer-1.0/setup.py")
+    with pytest.raises(InstallFailed, match="stopped while it installed"):
+        ready(tmp_path, str(sdist), give_up=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.runtime.lines import LONGEST_LINE_BYTES, Lines, Log
+from stoker.runtime.server import Server
 
 
 def cut(*chunks: bytes) -> list[str]:
@@ -29,9 +32,11 @@ def test_of_a_progress_bar_the_last_writing_counts() -> None:
     assert cut(b"epoch\x08\x08\x08\x08\x08done\n") == ["epochdone"]
 
 
-def test_an_endless_line_is_cut() -> None:
-    found = cut(b"x" * (3 * LONGEST_LINE_BYTES))
-    assert all(len(line) <= LONGEST_LINE_BYTES for line in found) and len(found) >= 1
+def test_an_endless_line_is_cut_into_several_and_nothing_is_lost() -> None:
+    for chunks in ([b"x" * 3 * LONGEST_LINE_BYTES], [b"x" * 1000] * 300, [b"x" * 200_000 + b"\n"]):
+        found = cut(*chunks)
+        assert all(len(line) <= LONGEST_LINE_BYTES for line in found)
+        assert sum(map(len, found)) == len(b"".join(chunks).rstrip())
 
 
 def test_what_is_not_utf_8_is_kept_readable() -> None:
@@ -48,11 +53,71 @@ def test_any_text_comes_out_as_it_went_in(texts: list[str], data: st.DataObject)
     assert cut(*chunks) == [text.rstrip() for text in texts if text.rstrip()]
 
 
+class Taker:
+    """A server that takes everything, and keeps it."""
+
+    def __init__(self) -> None:
+        self.bodies: list[dict[str, Any]] = []
+
+    def post(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.bodies.append(body)
+        return {}
+
+    @property
+    def numbers(self) -> list[int]:
+        return [line["n"] for body in self.bodies for line in body["lines"]]
+
+
+def a_log(folder: Path) -> tuple[Log, Taker]:
+    taker = Taker()
+    return Log(str(folder / "log.jsonl"), cast(Server, taker)), taker
+
+
+def test_every_line_is_shipped_once_and_the_report_comes_last(tmp_path: Path) -> None:
+    log, taker = a_log(tmp_path)
+    for n in range(500):
+        log.write("out", f"{n} " + "x" * 10_000)
+    log.report({"seen": "SUCCEEDED"})
+    log.drain(10)
+    assert taker.numbers == list(range(1, 501))
+    assert [body.get("seen") for body in taker.bodies][-1] == "SUCCEEDED"
+    assert not any("seen" in body for body in taker.bodies[:-1])
+    assert all(sum(len(line["m"]) for line in body["lines"]) < 2 << 20 for body in taker.bodies), "in bounded requests"
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_ends_no_training() -> None:
-    with open("/dev/full", "wb", buffering=0) as full:
-        log = Log(full, None)
-        log.write("out", "one")
-        log.write("err", "two")
-        assert (log.last_number, list(log.last_errors)) == (3, ["two"]), "one line more, which says that there are gaps"
-        log.drain(5)
+def test_with_a_full_disk_lines_are_shipped_from_memory(tmp_path: Path) -> None:
+    log, taker = a_log(tmp_path)
+    log.write("out", "one")
+    on_disk, log._file = log._file, open("/dev/full", "wb", buffering=0)
+    log.write("err", "two")
+    log.write("out", "three")
+    log._file.close()
+    log._file = on_disk
+    log.write("out", "four")
+    log.drain(10)
+    assert taker.numbers == [1, 2, 3, 4] and log.last_number == 4
+
+
+def test_a_line_that_the_disk_cut_off_spoils_no_other(tmp_path: Path) -> None:
+    class Short:
+        """Takes ten bytes of the first write."""
+
+        def __init__(self, file: Any) -> None:
+            self.file, self.is_first = file, True
+
+        def write(self, data: bytes) -> int:
+            part, self.is_first = (data[:10] if self.is_first else data), False
+            return int(self.file.write(part))
+
+        def close(self) -> None:
+            self.file.close()
+
+    log, taker = a_log(tmp_path)
+    log._file = Short(log._file)  # type: ignore[assignment]
+    for text in ("one", "two", "three"):
+        log.write("out", text)
+    log.drain(10)
+    assert sorted(taker.numbers) == [1, 2, 3]
+    whole = [line for line in (tmp_path / "log.jsonl").read_text().splitlines() if line.endswith("}")]
+    assert len(whole) == 2

@@ -14,9 +14,21 @@ _TOKEN = re.compile(r"\s*(\w+|[*(),/])\s*")
 _DEEPEST = 20
 
 
-def partial(answer: Any, fields: str | None) -> Any:
-    """The answer, reduced to the fields that were asked for. Raises BadSpec."""
-    return _reduced(answer, _Reader(fields).mask()) if fields else answer
+def read_mask(fields: str) -> Mask:
+    """The mask that was asked for. Raises BadSpec; to be read before anything is done, for what is done stays done."""
+    return _Reader(fields).mask() if fields else {}
+
+
+def partial(answer: Any, mask: Mask) -> Any:
+    """The answer, reduced to the fields that were asked for."""
+    if not mask:
+        return answer
+    if isinstance(answer, list):
+        return [partial(item, mask) for item in answer]
+    if not isinstance(answer, dict):
+        return answer
+    wanted = {name: mask.get(name, mask.get("*")) for name in answer}
+    return {name: partial(answer[name], below) for name, below in wanted.items() if below is not None}
 
 
 class _Reader:
@@ -63,14 +75,3 @@ class _Reader:
     def _bad(self) -> BadSpec:
         wanted = "a list of fields, like jobs(jobId,state),nextPageToken"
         return BadSpec([Violation("fields", f"{self._text[:200]!r} is not {wanted}")])
-
-
-def _reduced(value: Any, mask: Mask) -> Any:
-    if not mask:
-        return value
-    if isinstance(value, list):
-        return [_reduced(item, mask) for item in value]
-    if not isinstance(value, dict):
-        return value
-    wanted = {name: mask.get(name, mask.get("*")) for name in value}
-    return {name: _reduced(value[name], below) for name, below in wanted.items() if below is not None}

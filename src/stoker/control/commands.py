@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from stoker.clock import Clock
 from stoker.core.changes import Cancel, Change, NodeSeen, Relabel, Submit
 from stoker.core.errors import NotReady, Violation
-from stoker.core.ids import job_id, split_job_id
+from stoker.core.ids import job_id
 from stoker.core.job import Job, Request
 from stoker.core.node import Node
 from stoker.core.spec import JobSpec
@@ -111,7 +111,7 @@ def rehearsal_nodes(job: str, spec: JobSpec, engine: str) -> list[Node]:
     """Virtual nodes that are exactly what a job asks for: one a replica, all in one zone."""
     return [
         Node(
-            name=f"rehearsal-{split_job_id(job)[1]}-{group.role}-{index}",
+            name=f"rehearsal-{job.replace('/', '-')}-{group.role}-{index}",
             engine=engine,
             zone="rehearsal",
             machine=group.machine.type,

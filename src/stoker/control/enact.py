@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -15,6 +16,8 @@ from stoker.core.world import World
 from stoker.engines.base import Engine, Request
 from stoker.kinds.base import Kind
 from stoker.store.files import Files
+
+_log = logging.getLogger("stoker.loop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +50,16 @@ class Enact:
             engine = self.engines.get(attempt.engine)
             if engine is None:
                 continue  # its engine is not configured now; the attempt waits for it to come back
-            if isinstance(order, Start):
-                try:
+            try:
+                if isinstance(order, Start):
                     engine.start(self.request(world.jobs[attempt.job], attempt))
-                except StokerError as error:
+                else:
+                    engine.stop(order.attempt, force=order.force)
+            except Exception as error:  # one attempt's trouble is not the others'
+                if not isinstance(error, StokerError):
+                    _log.exception("an order about %s failed", order.attempt)
+                if isinstance(order, Start):
                     notes += _failed(attempt, error, now)
-            else:
-                engine.stop(order.attempt, force=order.force)
         return notes
 
     def request(self, job: Job, attempt: Attempt) -> Request:
@@ -83,7 +89,7 @@ def launch_files(job: Job) -> list[str]:
     return [*program.packages, *([program.source] if program.source else [])]
 
 
-def _failed(attempt: Attempt, error: StokerError, now: float) -> list[Change]:
+def _failed(attempt: Attempt, error: Exception, now: float) -> list[Change]:
     return [
         Note(
             attempt=attempt.id,
@@ -91,7 +97,7 @@ def _failed(attempt: Attempt, error: StokerError, now: float) -> list[Change]:
             index=replica.index,
             seen=ReplicaState.FAILED,
             at=now,
-            message=error.message,
+            message=error.message if isinstance(error, StokerError) else f"{type(error).__name__}: {error}",
         )
         for replica in attempt.replicas
         if replica.seen is ReplicaState.NOTHING

@@ -92,17 +92,21 @@ class Loop:
             self._thread.join()
 
     def _run(self) -> None:
+        failed = False
         while not self._stopping:
             self._bell.clear()
             try:
+                if failed:
+                    self._world = self.store.world()  # whatever the failed round left half done in ours
                 self.settle_down()
-            except StokerError as error:
-                _log.error("a round of the control loop failed and is repeated: %s", error)
-                self._world = self.store.world()
-            except Exception:
-                _log.exception("a round of the control loop failed and is repeated")
-                self._world = self.store.world()
-            self._bell.wait(self._pause())
+                failed = False
+            except Exception as error:
+                failed = True
+                if isinstance(error, StokerError):
+                    _log.error("a round of the control loop failed and is repeated: %s", error)
+                else:
+                    _log.exception("a round of the control loop failed and is repeated")
+            self._bell.wait(LOOK_SECONDS if failed else self._pause())
 
     def _pause(self) -> float:
         if self._world.attempts:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from itertools import islice
 
 from stoker.core.changes import Change, NodeGone, NodeSeen, Note
 from stoker.core.ids import replica_name
@@ -13,6 +15,9 @@ from stoker.engines.base import Engine, Seen
 from stoker.store.logs import Logs
 
 from .commands import nodes_of_ended_rehearsals
+
+_LINES_AT_ONCE = 5000
+_log = logging.getLogger("stoker.loop")
 
 
 def observe_nodes(engines: Mapping[str, Engine], world: World) -> list[Change]:
@@ -37,8 +42,8 @@ def observe_replicas(engines: Mapping[str, Engine], world: World, logs: Logs, no
             for seen in found:
                 note = _note(attempt_id, seen, now)
                 if tells_news(attempt, note):
-                    if seen.state in FINAL_REPLICA_STATES:
-                        _fetch_lines(engine, attempt, seen, logs)
+                    if seen.state in FINAL_REPLICA_STATES and not _fetch_lines(engine, attempt, seen, logs):
+                        continue  # it ends when its lines are kept
                     notes.append(note)
     return notes
 
@@ -58,7 +63,14 @@ def _note(attempt: str, seen: Seen, now: float) -> Note:
     )
 
 
-def _fetch_lines(engine: Engine, attempt: Attempt, seen: Seen, logs: Logs) -> None:
+def _fetch_lines(engine: Engine, attempt: Attempt, seen: Seen, logs: Logs) -> bool:
+    """Keep what the replica could not ship, a bounded part at a time. Returns whether that is done."""
     replica = replica_name(seen.role, seen.index)
-    kept = logs.last_number(attempt.id, replica)
-    logs.append(attempt.id, replica, engine.logs(attempt.id, replica, kept))
+    try:
+        lines = engine.logs(attempt.id, replica, logs.last_number(attempt.id, replica))
+        while part := list(islice(lines, _LINES_AT_ONCE)):
+            logs.append(attempt.id, replica, part)
+        return True
+    except OSError as error:
+        _log.error("the last lines of %s/%s cannot be kept yet: %s", attempt.id, replica, error)
+        return False

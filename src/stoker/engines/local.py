@@ -115,7 +115,8 @@ class LocalEngine:
                 }
                 write_whole(folder.request_file, json.dumps(whole))
                 command = [sys.executable, "-I", "-S", str(self._runtime), folder.path]
-                self._spawned[f"{request.attempt}/{name}"] = _Child(command, folder.errors_file)
+                marked = {**os.environ, "STOKER_REPLICA_ID": f"{request.attempt}/{name}"}
+                self._spawned[f"{request.attempt}/{name}"] = _Child(command, marked, folder.errors_file)
             except OSError as error:
                 raise EngineError(f"{name} cannot be started on this machine: {error}") from error
 
@@ -141,12 +142,10 @@ class LocalEngine:
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
         """The lines on disk."""
         try:
-            with open(self._folder(attempt, replica).log_file, encoding="utf-8") as file:
+            with open(self._folder(attempt, replica).log_file, encoding="utf-8", errors="replace") as file:
                 for line in file:
-                    if not line.endswith("\n"):
-                        return  # the last write was cut off
-                    record: dict[str, Any] = json.loads(line)
-                    if record["n"] > after:
+                    record = _record(line)
+                    if record is not None and record["n"] > after:
                         yield record
         except FileNotFoundError:
             return
@@ -161,16 +160,28 @@ class LocalEngine:
     def _seen(self, attempt: Attempt, replica: Replica) -> Seen:
         name = replica_name(replica.role, replica.index)
         spawned = self._spawned.get(f"{attempt.id}/{name}")
-        on_its_way = spawned is not None and spawned.lives()
         folder = self._folder(attempt.id, name)
-        lives = (
-            folder.supervisor_lives()
-        )  # asked before the status is read: what died in between has left its last word
+        # Asked before the status is read: what dies in between has left its last word.
+        lives = (spawned is not None and spawned.lives()) or folder.supervisor_lives()
+        try:
+            return self._judged(attempt, replica, folder, lives, was_spawned=spawned is not None)
+        except (
+            ValueError,
+            TypeError,
+            OSError,
+        ) as error:  # somebody wrote into our files: this replica is lost, no other
+            _sweep(replica_id(attempt.id, replica.role, replica.index))
+            message = f"its status cannot be read: {error}"
+            return Seen(role=replica.role, index=replica.index, state=ReplicaState.LOST, message=message)
+
+    @staticmethod
+    def _judged(attempt: Attempt, replica: Replica, folder: Folder, lives: bool, *, was_spawned: bool) -> Seen:
+        """What a status means, given whether its supervisor lives or is on its way."""
         status = folder.read_status()
         state = ReplicaState(status.get("seen", ReplicaState.NOTHING))
-        message = str(status.get("message", ""))
-        if state not in FINAL_REPLICA_STATES and not lives and not on_its_way:
-            if status or (spawned is not None and not folder.should_stop()):
+        message = _text(status.get("message", ""))
+        if state not in FINAL_REPLICA_STATES and not lives:
+            if status or (was_spawned and not folder.should_stop()):
                 _sweep(replica_id(attempt.id, replica.role, replica.index))
                 state, message = ReplicaState.LOST, _last_words(folder) or "its supervisor is gone"
             elif folder.should_stop():
@@ -181,7 +192,7 @@ class LocalEngine:
             state=state,
             exit_code=status.get("exit_code"),
             message=message,
-            addresses=tuple(status.get("addresses", ())),
+            addresses=tuple(map(_text, status.get("addresses", ()))),
             out_of_memory=bool(status.get("out_of_memory")),
             restarts=int(status.get("restarts", 0)),
             last_line=int(status.get("last_line", 0)),
@@ -206,13 +217,13 @@ class LocalEngine:
 class _Child:
     """A process in a session of its own, which we may outlive and which may outlive us."""
 
-    def __init__(self, command: Sequence[str], errors_file: str) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], errors_file: str) -> None:
         """Start it, with nothing to read and its complaints in a file. Raises OSError."""
         write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._pid = os.posix_spawn(
             command[0],
             list(command),
-            os.environ,
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, errors_file, write, 0o600),
@@ -230,6 +241,20 @@ class _Child:
             except ChildProcessError:
                 self._lives = False
         return self._lives
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    """A record of the log; None for one that a crash or a full disk has cut off."""
+    try:
+        record = json.loads(line)
+        return {"n": int(record["n"]), "t": float(record["t"]), "s": str(record["s"]), "m": _text(record["m"])}
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _text(value: object) -> str:
+    """A text that can be stored, whatever was in the file."""
+    return str(value).encode("utf-8", errors="replace").decode()
 
 
 def _role_and_index(folder: Folder) -> tuple[str, int]:

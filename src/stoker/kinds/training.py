@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stoker.core.errors import NotFound
 from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.launch import Launch, LaunchReplica, Surroundings
@@ -45,7 +46,7 @@ def _command(job: Job, group: Group, surroundings: Surroundings) -> tuple[str, .
     """The user's arguments, then `--job-dir` and the directory as two items (contract 3.1)."""
     program = job.spec.program
     if group.image:
-        start, args = group.command or surroundings.images[group.image], group.args or program.args
+        start, args = group.command or _stand_in(group, surroundings), group.args or program.args
     elif program.command:
         return program.command  # a plain command is run as it was typed
     else:
@@ -56,7 +57,14 @@ def _command(job: Job, group: Group, surroundings: Surroundings) -> tuple[str, .
 
 def _python(group: Group, surroundings: Surroundings) -> str:
     """The interpreter: the one that stands in for the group's image, or the runtime's."""
-    return surroundings.images[group.image][0] if group.image else surroundings.python
+    return _stand_in(group, surroundings)[0] if group.image else surroundings.python
+
+
+def _stand_in(group: Group, surroundings: Surroundings) -> tuple[str, ...]:
+    """The interpreter and entry point for an image. Raises NotFound: the setting may be gone since the job was accepted."""
+    if group.image not in surroundings.images:
+        raise NotFound(f"nothing here stands in for the image {group.image} any more (the setting `images`)")
+    return surroundings.images[group.image]
 
 
 def _environment(job: Job, attempt: Attempt, surroundings: Surroundings) -> dict[str, str]:

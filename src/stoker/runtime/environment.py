@@ -16,79 +16,112 @@ import shutil
 import subprocess
 import tarfile
 import time
-from typing import Callable, List, Sequence
+from typing import IO, Callable, Iterator, List, Sequence
 
 from .archive import check_package
 from .errors import CannotStart
+from .processes import die_with_parent, signal_group
 
-_PLAN = re.compile(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)$")  # the package itself is listed with its path, and does not match
+_PLANNED = re.compile(r"^ \+ ([A-Za-z0-9._-]+)(?:==(\S+)(?: \(from (\S+)\))?| @ (\S+))$")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _ATTEMPTS = 2
+_LOOK_SECONDS = 0.1
 
 
 class InstallFailed(CannotStart):
     """A package could not be installed. Says why with the installer's last lines."""
 
 
-def prepare(python: str, uv: str, packages: Sequence[str], cache: str, say: Callable[[str], None]) -> str:
-    """The folder to put on PYTHONPATH; empty if there are no packages. Raises InstallFailed or BadArchive."""
-    if not packages:
-        return ""
-    key = hashlib.sha256("\n".join([os.path.realpath(python), *map(_digest, packages)]).encode()).hexdigest()[:32]
-    folder = os.path.join(cache, "environments", key)
-    done = os.path.join(folder, ".complete")
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with open(folder + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of many replicas on one machine one builds, the others wait and find it
-        if not os.path.exists(done):
+class Installer:
+    """Installs packages over one runtime, until it is told to give up."""
+
+    def __init__(self, python: str, uv: str, say: Callable[[str], None], give_up: Callable[[], bool]) -> None:
+        self._python = python
+        self._uv = uv
+        self._say = say
+        self._give_up = give_up
+
+    def prepare(self, packages: Sequence[str], cache: str) -> str:
+        """The folder to put on PYTHONPATH; empty if there are no packages. Raises InstallFailed or BadArchive."""
+        if not packages:
+            return ""
+        what = "\n".join([os.path.abspath(self._python), *map(_digest, packages)])
+        folder = os.path.join(cache, "environments", hashlib.sha256(what.encode()).hexdigest()[:32])
+        done = os.path.join(folder, ".complete")
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        with open(folder + ".lock", "w") as lock:
+            self._wait_for(lock)  # of many replicas on one machine one builds, the others wait and find it
+            if not os.path.exists(done):
+                started = time.monotonic()
+                for package in packages:
+                    check_package(package)
+                self._install_twice(packages, folder)
+                with open(done, "w"):
+                    pass
+                names = ", ".join(map(os.path.basename, packages))
+                self._say(f"installed {names} in {time.monotonic() - started:.1f} s")
+        return folder
+
+    def _wait_for(self, lock: IO[str]) -> None:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError:
+                if self._give_up():
+                    raise InstallFailed("stopped while another replica installed the packages") from None
+                time.sleep(_LOOK_SECONDS)
+
+    def _install_twice(self, packages: Sequence[str], folder: str) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
             shutil.rmtree(folder, ignore_errors=True)
-            started = time.monotonic()
-            for package in packages:
-                check_package(package)
-                _install(python, uv, package, folder, say)
-            with open(done, "w"):
-                pass
-            names = ", ".join(map(os.path.basename, packages))
-            say(f"installed {names} in {time.monotonic() - started:.1f} s")
-    return folder
+            try:
+                for package in packages:
+                    self._run([*_build_options(package), "--target", folder, "--no-deps", "--reinstall", package])
+                missing = self._missing(folder)
+                if missing:
+                    self._run(["--target", folder, "--no-deps", *missing])
+                return
+            except InstallFailed as error:
+                if attempt == _ATTEMPTS or self._give_up():
+                    raise
+                self._say(f"installing failed, trying once more: {error}")
 
+    def _missing(self, folder: str) -> List[str]:
+        """What the packages need and neither they nor the runtime have: uv says what that is, given what is there."""
+        wanted = sorted(set(_requirements(folder)))
+        if not wanted:
+            return []
+        plan = self._run(["--dry-run", *wanted])
+        found = [m for m in map(_PLANNED.match, plan.splitlines()) if m]
+        return [f"{m[1]} @ {m[3] or m[4]}" if m[3] or m[4] else f"{m[1]}=={m[2]}" for m in found]
 
-def _install(python: str, uv: str, package: str, folder: str, say: Callable[[str], None]) -> None:
-    before = _distributions(folder)
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            _uv(
-                uv,
-                "install",
-                python,
-                [*_build_options(package), "--target", folder, "--no-deps", "--reinstall", package],
-            )
-            new = _distributions(folder) - before
-            if any(_has_requirements(folder, name) for name in new):
-                _install_dependencies(python, uv, package, folder)
-            return
-        except InstallFailed as error:
-            if attempt == _ATTEMPTS:
-                raise
-            say(f"installing {os.path.basename(package)} failed, trying once more: {error}")
-
-
-def _install_dependencies(python: str, uv: str, package: str, folder: str) -> None:
-    """Install what the runtime's environment lacks, next to the package: uv says what that is, given what is there."""
-    plan = _uv(uv, "install", python, [*_build_options(package), "--dry-run", package])
-    missing = [f"{m[1]}=={m[2]}" for m in map(_PLAN.match, plan.splitlines()) if m]
-    if missing:
-        _uv(uv, "install", python, ["--target", folder, "--no-deps", *missing])
-
-
-def _uv(uv: str, verb: str, python: str, arguments: List[str]) -> str:
-    """Run uv; its messages come on stderr. Raises InstallFailed with the last of them."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
-    command = [uv, "pip", verb, "--no-progress", "--python", python, *arguments]
-    result = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if result.returncode != 0:
-        last = "\n".join(result.stderr.strip().splitlines()[-12:])
-        raise InstallFailed(f"the installer ended with status {result.returncode}:\n{last}")
-    return result.stderr
+    def _run(self, arguments: List[str]) -> str:
+        """Run `uv pip install`; its messages come on stderr. Raises InstallFailed with the last of them."""
+        kept = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
+        process = subprocess.Popen(
+            [self._uv, "pip", "install", "--no-progress", "--python", self._python, *arguments],
+            env=kept,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+        while True:
+            try:
+                _, errors = process.communicate(timeout=_LOOK_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                if self._give_up():
+                    signal_group(process.pid, 9)
+                    process.communicate()
+                    raise InstallFailed("stopped while it installed the packages") from None
+        if process.returncode != 0:
+            last = "\n".join(errors.strip().splitlines()[-12:])
+            raise InstallFailed(f"the installer ended with status {process.returncode}:\n{last}")
+        return errors
 
 
 def _build_options(package: str) -> List[str]:
@@ -104,15 +137,22 @@ def _build_options(package: str) -> List[str]:
     return ["--no-build-isolation"]
 
 
-def _distributions(folder: str) -> "set[str]":
-    if not os.path.isdir(folder):
-        return set()
-    return {name for name in os.listdir(folder) if name.endswith(".dist-info")}
+def _requirements(folder: str) -> Iterator[str]:
+    """What the distributions in a folder need, less themselves and what is for extras."""
+    infos = [name for name in os.listdir(folder) if name.endswith(".dist-info")]
+    own = {_normal(info.rsplit("-", 1)[0].rsplit("-", 1)[0]) for info in infos}
+    for info in infos:
+        with open(os.path.join(folder, info, "METADATA"), encoding="utf-8") as metadata:
+            for line in metadata:
+                key, _, requirement = line.strip().partition(": ")
+                name = _NAME.match(requirement)
+                if key == "Requires-Dist" and name and "extra ==" not in requirement and _normal(name[0]) not in own:
+                    yield requirement
 
 
-def _has_requirements(folder: str, distribution: str) -> bool:
-    with open(os.path.join(folder, distribution, "METADATA"), encoding="utf-8") as metadata:
-        return any(line.startswith("Requires-Dist:") for line in metadata)
+def _normal(name: str) -> str:
+    """A distribution's name as the packaging standard compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _digest(path: str) -> str:

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 import time
-from typing import Any, Callable, Dict
+from typing import IO, Any, Callable, Dict
 
 from .server import LONGEST_PAUSE_SECONDS, Server, Unreachable
 
@@ -17,7 +17,10 @@ def fetch(server: Server, cache: str, file: Dict[str, Any], give_up: Callable[[]
     path = os.path.join(folder, file["name"])
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, ".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        while not _taken(lock):
+            if give_up():
+                raise OSError(f"stopped while another replica fetched {file['name']}")
+            time.sleep(0.05)
         pause = 0.1
         while not os.path.exists(path):
             if give_up():
@@ -29,3 +32,11 @@ def fetch(server: Server, cache: str, file: Dict[str, Any], give_up: Callable[[]
                 time.sleep(pause)
                 pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
     return path
+
+
+def _taken(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

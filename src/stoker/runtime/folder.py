@@ -16,7 +16,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from typing import Any, Dict, Optional
+
+_LOCK_TRIES = 50
 
 
 class Folder:
@@ -40,13 +43,15 @@ class Folder:
         return request
 
     def read_status(self) -> Dict[str, Any]:
-        """What the supervisor last knew; empty if it never wrote."""
+        """What the supervisor last knew; empty if it never wrote. Raises ValueError if that cannot be read."""
         try:
             with open(self.status_file, encoding="utf-8") as file:
                 status: Dict[str, Any] = json.load(file)
-            return status
         except FileNotFoundError:
             return {}
+        if not isinstance(status, dict):
+            raise ValueError(f"{self.status_file} holds no table")
+        return status
 
     def write_status(self, status: Dict[str, Any]) -> None:
         """Replace the status whole."""
@@ -59,12 +64,14 @@ class Folder:
     def lock(self) -> Optional[int]:
         """Take the supervisor's lock for the life of this process: a file descriptor, or None if another has it."""
         descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            return None
-        return descriptor
+        for _ in range(_LOCK_TRIES):  # who only asks whether it is held, holds it for a moment
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return descriptor
+            except OSError:
+                time.sleep(0.01)
+        os.close(descriptor)
+        return None
 
     def supervisor_lives(self) -> bool:
         """Whether some process holds the lock."""

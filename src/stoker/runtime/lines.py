@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import queue
+import sys
 import threading
 import time
 from collections import deque
-from typing import Any, BinaryIO, Deque, Dict, List, Optional
+from typing import Any, Deque, Dict, List, Optional
 
-from .server import LONGEST_PAUSE_SECONDS, Refused, Server, Unreachable
+from .server import LONGEST_PAUSE_SECONDS, Refused, Server, Unacceptable, Unreachable
 
 LONGEST_LINE_BYTES = 64 * 1024
-_LARGEST_BATCH = 500
+_LARGEST_BATCH_BYTES = 1 << 20
 
 
 class Lines:
@@ -24,11 +24,11 @@ class Lines:
     def feed(self, chunk: bytes) -> List[str]:
         """The lines that this chunk completes."""
         *whole, self._rest = (self._rest + chunk).split(b"\n")
-        lines = [line for line in map(_clean, whole) if line]
-        if len(self._rest) > LONGEST_LINE_BYTES:
-            lines.append(_clean(self._rest))
-            self._rest = b""
-        return lines
+        lines = [_clean(part) for line in whole for part in _parts(line)]
+        while len(self._rest) > LONGEST_LINE_BYTES:  # a line without an end is cut into several
+            lines.append(_clean(self._rest[:LONGEST_LINE_BYTES]))
+            self._rest = self._rest[LONGEST_LINE_BYTES:]
+        return [line for line in lines if line]
 
     def end(self) -> List[str]:
         """What is left when the stream ends without a newline."""
@@ -36,23 +36,37 @@ class Lines:
         return [line] if line else []
 
 
+def _parts(line: bytes) -> List[bytes]:
+    return [line[n : n + LONGEST_LINE_BYTES] for n in range(0, len(line), LONGEST_LINE_BYTES)]
+
+
 def _clean(line: bytes) -> str:
     """One line as text: what a screen would show of it, without the backspaces of progress bars; blank ones become empty."""
     seen = line.rstrip(b"\r").rsplit(b"\r", 1)[-1].replace(b"\x08", b"")
-    return seen[:LONGEST_LINE_BYTES].decode("utf-8", errors="replace").rstrip()
+    return seen.decode("utf-8", errors="replace").rstrip()
 
 
 class Log:
-    """Numbers every line, writes it to disk, and hands it to a thread that ships it. Remembers the last of stderr."""
+    """Numbers every line and writes it to disk; a thread ships what is on disk. Remembers the last of stderr.
 
-    def __init__(self, file: BinaryIO, server: Optional[Server]) -> None:
-        self._file = file
+    The disk is the queue: a server that is away for long costs no memory here. Only when the disk is full are lines kept in
+    memory, the last thousand of them.
+    """
+
+    def __init__(self, path: str, server: Optional[Server]) -> None:
+        self._path = path
+        self._file = open(path, "ab", buffering=0)
         self._number = 0
-        self._queue: "queue.SimpleQueue[Optional[Dict[str, Any]]]" = queue.SimpleQueue()
-        self._server = server
-        self._thread = threading.Thread(target=self._ship_for_ever, name="shipper", daemon=True)
+        self._shipped_to = self._file.tell()
+        self._is_torn = False  # the last record on disk was cut off
+        self._unwritten: Deque[Dict[str, Any]] = deque(maxlen=1000)
+        self._report: Dict[str, Any] = {}
+        self._ending = False
         self._given_up = server is None
-        self._disk_failed = False
+        self._server = server
+        self._news = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._ship_for_ever, name="shipper", daemon=True)
         self.last_errors: Deque[str] = deque(maxlen=200)
         self._thread.start()
 
@@ -65,47 +79,78 @@ class Log:
         """Add a line of `out`, `err` or `service` (the supervisor's own)."""
         if stream == "err":
             self.last_errors.append(line)
-        self._number += 1
-        record = {"n": self._number, "t": time.time(), "s": stream, "m": line}
+        with self._lock:
+            self._number += 1
+            record = {"n": self._number, "t": time.time(), "s": stream, "m": line}
+            if not self._write_to_disk(json.dumps(record).encode() + b"\n"):
+                self._unwritten.append(record)  # a full disk here must not end the training: the server may have room
+        self._news.set()
+
+    def _write_to_disk(self, data: bytes) -> bool:
         try:
-            self._file.write(json.dumps(record).encode() + b"\n")
-        except OSError as error:  # a full disk here must not end the training: the server may have room
-            if not self._disk_failed:
-                self._disk_failed = True
-                self._queue.put({"line": {**record, "s": "service", "m": f"the log on this machine has gaps: {error}"}})
-                self._number += 1
-                record["n"] = self._number
-        self._queue.put({"line": record})
+            whole = b"\n" + data if self._is_torn else data
+            written = self._file.write(whole)
+            self._is_torn = written != len(whole)
+            return not self._is_torn
+        except OSError:
+            return False
 
     def report(self, what: Dict[str, Any]) -> None:
-        """Tell the server something about the replica, after all lines before it."""
-        self._queue.put({"report": what})
+        """Tell the server something about the replica, after all lines before it. The newest holds all that earlier ones said."""
+        with self._lock:
+            self._report = what
+        self._news.set()
 
     def drain(self, seconds: float) -> None:
         """Wait until everything is shipped, but no longer than this. What is not shipped is on disk."""
-        self._queue.put(None)
+        self._ending = True
+        self._news.set()
         self._thread.join(seconds)
+        self._file.close()
 
     def _ship_for_ever(self) -> None:
-        open_for_work = True
-        while open_for_work:
-            batch = [self._queue.get()]
-            while len(batch) < _LARGEST_BATCH:
-                try:
-                    batch.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
-            open_for_work = None not in batch
-            self._ship([item for item in batch if item is not None])
+        while not self._given_up:
+            self._news.wait()
+            self._news.clear()
+            ending = self._ending
+            while not self._given_up and self._ship_once():
+                pass
+            if ending:
+                return
 
-    def _ship(self, batch: List[Dict[str, Any]]) -> None:
-        """One request for a batch: its lines, and the newest report, which holds all that earlier ones said."""
-        lines = [item["line"] for item in batch if "line" in item]
-        reports = [item["report"] for item in batch if "report" in item]
-        if reports:
-            self._send("report", {"lines": lines, **reports[-1]})
-        elif lines:
-            self._send("lines", {"lines": lines})
+    def _ship_once(self) -> bool:
+        """One request with the next lines, and the report once there are no more. Returns whether there was anything."""
+        with self._lock:
+            lines, offset, is_all = self._read_from_disk()
+            if self._unwritten and (not lines or self._unwritten[0]["n"] < lines[0]["n"]):
+                lines, offset, is_all = list(self._unwritten), self._shipped_to, not lines
+                self._unwritten.clear()
+            report: Dict[str, Any] = {}
+            if is_all:
+                report, self._report = self._report, {}
+        if not lines and not report:
+            return False
+        self._send("report" if report else "lines", {"lines": lines, **report})
+        self._shipped_to = offset
+        return True
+
+    def _read_from_disk(self) -> "tuple[List[Dict[str, Any]], int, bool]":
+        """The next lines on disk, where they end, and whether that is all there are."""
+        lines: List[Dict[str, Any]] = []
+        offset = self._shipped_to
+        with open(self._path, "rb") as file:
+            file.seek(offset)
+            for raw in file:
+                if offset - self._shipped_to > _LARGEST_BATCH_BYTES:
+                    return lines, offset, False
+                if not raw.endswith(b"\n"):
+                    break
+                offset += len(raw)
+                try:
+                    lines.append(json.loads(raw))
+                except ValueError:
+                    continue  # a full disk has cut it off; it was kept in memory
+        return lines, offset, True
 
     def _send(self, what: str, body: Dict[str, Any]) -> None:
         pause = 0.05
@@ -115,6 +160,9 @@ class Log:
                 return
             except Refused:
                 self._given_up = True
+            except Unacceptable as error:
+                print(f"the server does not take these lines: {error}", file=sys.stderr)
+                return
             except Unreachable:
                 time.sleep(pause)
                 pause = min(LONGEST_PAUSE_SECONDS, pause * 2)

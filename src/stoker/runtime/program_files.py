@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict
 
 from .archive import unpack_source
-from .environment import prepare
+from .environment import Installer
 from .errors import CannotStart
 from .fetch import fetch
 from .server import Refused, Server
@@ -23,4 +23,4 @@ def place_files(request: Dict[str, Any], work: str, give_up: Callable[[], bool],
         server.close()
     for archive in source:
         unpack_source(archive, work)
-    return prepare(request["python"], request["uv"], packages, request["cache"], say)
+    return Installer(request["python"], request["uv"], say, give_up).prepare(packages, request["cache"])

@@ -17,8 +17,12 @@ class Refused(Exception):
     """The server knows this attempt no more, or never did: it has ended, or another one took its place."""
 
 
+class Unacceptable(Exception):
+    """The server understood the request and does not want it; the same again would be refused again."""
+
+
 class Unreachable(Exception):
-    """The server did not answer."""
+    """The server did not answer, or whoever answered at its address is not it."""
 
 
 class Server:
@@ -40,6 +44,8 @@ class Server:
                     cluster: Dict[str, Any] = answer["cluster"]
                     return cluster
                 pause = 0.05
+            except Unacceptable as error:
+                raise Refused(str(error)) from error
             except Unreachable:
                 time.sleep(pause)
                 pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
@@ -48,12 +54,27 @@ class Server:
     def post(self, what: str, body: Dict[str, Any], timeout: float = 15.0) -> Dict[str, Any]:
         """One request. Raises Refused or Unreachable."""
         status, data = self._exchange("POST", f"{self._path}/{what}", json.dumps(body).encode(), timeout)
-        if status >= 500 or status == 429:
-            raise Unreachable(f"{status}")
         if status >= 400:
-            raise Refused(data.decode(errors="replace")[:500])
-        answer: Dict[str, Any] = json.loads(data or b"{}")
+            raise self._refusal(status, data)
+        try:
+            answer: Dict[str, Any] = json.loads(data or b"{}")
+        except ValueError as error:
+            raise Unreachable("no JSON in the answer") from error
         return answer
+
+    def _refusal(self, status: int, data: bytes) -> Exception:
+        """What a refusal means. Only Stoker itself can say that the attempt is over; a stranger on its port cannot."""
+        try:
+            name = json.loads(data)["error"]["status"]
+        except (ValueError, KeyError, TypeError):
+            name = ""
+        text = f"{status} {data.decode(errors='replace')[:500]}"
+        if name in ("ABORTED", "NOT_FOUND") and status in (404, 409):
+            return Refused(text)
+        if name in ("INVALID_ARGUMENT", "OUT_OF_RANGE"):
+            return Unacceptable(text)
+        self._drop()  # and look the address up again
+        return Unreachable(text)
 
     def download(self, number: int, target: str) -> None:
         """Fetch file `number` of the launch. Raises Refused or Unreachable."""
@@ -64,7 +85,7 @@ class Server:
             connection.request("GET", f"{self._path}/files/{number}", headers=self._headers())
             response = connection.getresponse()
             if response.status >= 400:
-                raise Refused(response.read(2000).decode(errors="replace"))
+                raise self._refusal(response.status, response.read(4000))
             with open(target, "wb") as file:
                 while True:
                     block = response.read(1 << 20)

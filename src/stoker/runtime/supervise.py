@@ -35,7 +35,7 @@ class Supervisor:
         self.request = folder.read_request()
         self._stop_asked = False
         self._status: Dict[str, Any] = {}
-        self._unpacked_at = 0.0
+        self._copies: Dict[str, "tuple[int, int]"] = {}
         read_end, write_end = os.pipe()
         for end in (read_end, write_end):
             os.set_blocking(end, False)
@@ -44,7 +44,7 @@ class Supervisor:
         signal.signal(signal.SIGTERM, self._asked_to_stop)
         signal.signal(signal.SIGINT, self._asked_to_stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake the wait
-        self.log = Log(open(folder.log_file, "ab", buffering=0), Server(self.request))
+        self.log = Log(folder.log_file, Server(self.request))
 
     def supervise(self) -> None:
         """Run the program to its end, whatever that is."""
@@ -64,6 +64,9 @@ class Supervisor:
             return self._end(seen="FAILED", message=str(error))
         # 4. The outcome, after the last line of the log.
         self._tidy()
+        if ended.was_stopped and not self.folder.should_stop():
+            # Somebody else told us to stop, such as a machine that shuts down: whatever the program says, it is not done.
+            return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
         if ended.code == 0:
             return self._end(seen="SUCCEEDED", exit_code=0)
         code, out_of_memory = shown_exit_code(ended.code), self._ran_out_of_memory(ended)
@@ -77,7 +80,7 @@ class Supervisor:
             from .program_files import place_files  # brings archives and installers with it: only for who needs them
 
             site = place_files(self.request, self.folder.work, self._must_stop, self._say)
-        self._unpacked_at = time.time()
+        self._copies = _files(self.folder.work)
         return list(self.request["command"]), self._environment(site)
 
     def _environment(self, site: str) -> Dict[str, str]:
@@ -138,10 +141,11 @@ class Supervisor:
 
     def _tidy(self) -> None:
         """Keep a working directory into which the program has written, and say so; drop one that holds our copies only."""
-        written = 0
-        for base, _, names in os.walk(self.folder.work):
-            if os.path.basename(base) != "__pycache__":
-                written += sum(os.lstat(os.path.join(base, n)).st_mtime > self._unpacked_at for n in names)
+        try:
+            now = _files(self.folder.work)
+        except OSError:
+            return  # when in doubt, keep it
+        written = sum(self._copies.get(path) != stamp for path, stamp in now.items())
         if written:
             self._say(f"wrote {written} file(s) to its working directory, kept at {self.folder.work}")
         else:
@@ -162,7 +166,10 @@ class Supervisor:
     def _tell(self, **news: Any) -> None:
         """Write to disk what is new, then ship it."""
         self._status.update(news, at=time.time(), last_line=self.log.last_number)
-        self.folder.write_status(self._status)
+        try:
+            self.folder.write_status(self._status)
+        except OSError as error:  # a full disk: the server hears of it all the same
+            print(f"the status cannot be written: {error}", file=sys.stderr)
         self.log.report(dict(self._status))
 
     def _end(self, **news: Any) -> None:
@@ -189,6 +196,17 @@ class Supervisor:
         elif ended.code < 0:
             reason = f"Signal {signal.Signals(-ended.code).name}"
         return f"{traceback}\nTermination reason: {reason}.".lstrip()
+
+
+def _files(folder: str) -> Dict[str, "tuple[int, int]"]:
+    """Every file below a folder with its size and time, less the caches of Python."""
+    found: Dict[str, "tuple[int, int]"] = {}
+    for base, _, names in os.walk(folder):
+        if os.path.basename(base) != "__pycache__":
+            for name in names:
+                stat = os.lstat(os.path.join(base, name))
+                found[os.path.join(base, name)] = (stat.st_size, stat.st_mtime_ns)
+    return found
 
 
 def main(path: str) -> int:

@@ -18,6 +18,9 @@ from .free import Free
 from .plan import Plan
 from .settle import settle
 
+HOLDS_NOBODY_BACK = ("BACKOFF", "NO_SUCH_NODES")
+"""Reasons that only time or other nodes can take away: whoever comes after does not wait for that."""
+
 
 def decide(world: World, now: float, policy: Policy, placer: Placer, *, hold: bool = False) -> Plan:
     """What is to be written next. `hold`: nothing new is placed (an admin's pause)."""
@@ -40,7 +43,7 @@ def decide(world: World, now: float, policy: Policy, placer: Placer, *, hold: bo
         found = _place(job, now, hold, policy, placer, waiting, free, world)
         if isinstance(found, Reason):
             waits[job.id] = found
-            if found.code != "BACKOFF":
+            if found.code not in HOLDS_NOBODY_BACK:
                 waiting.append(job)
             if found != job.waits:
                 changes.append(Explain(job=job.id, reason=found))

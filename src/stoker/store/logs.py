@@ -48,8 +48,7 @@ class Logs:
                     json.dumps({"a": attempt, "r": replica, **{k: line[k] for k in ("n", "t", "s", "m")}}) + "\n"
                     for line in new
                 )
-                with open(path, "ab") as file:
-                    file.write(text.encode())
+                _append_whole(path, text.encode())
                 last[key] = int(new[-1]["n"])
             number = last.get(key, 0)
         if new:
@@ -106,6 +105,18 @@ class Logs:
 
     def _path(self, job: str) -> Path:
         return self._folder / f"{job}.jsonl"
+
+
+def _append_whole(path: Path, data: bytes) -> None:
+    """All of it or nothing: what a full disk has cut off is taken back, so that it can be shipped again. Raises OSError."""
+    with open(path, "ab", buffering=0) as file:
+        before = file.tell()
+        try:
+            if file.write(data) != len(data):
+                raise OSError("the disk is full")
+        except OSError:
+            file.truncate(before)
+            raise
 
 
 def _ends_whole(path: Path) -> bool:

@@ -21,10 +21,12 @@ def migrate(engine: Engine) -> None:
     """Make or upgrade the tables. Raises Unavailable for a database of a newer Stoker."""
     tables = sa.inspect(engine).get_table_names()
     if not tables:
-        with engine.begin() as db:
+        with engine.connect() as db:
+            db.exec_driver_sql("BEGIN IMMEDIATE")  # all tables or none, should we die in the middle
             metadata.create_all(db)
             db.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
             db.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{NEWEST}')")
+            db.commit()
         return
     with engine.connect() as db:
         found = db.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
@@ -46,9 +48,11 @@ def upgrade(engine: Engine, found: str) -> None:
             f"the database was written by a newer Stoker (its schema is {found}, this one knows up to {NEWEST})",
             fix="upgrade Stoker, or point STOKER_HOME at another folder",
         )
-    with engine.begin() as db:
+    with engine.connect() as db:
+        db.exec_driver_sql("BEGIN IMMEDIATE")
         config.attributes["connection"] = db
         try:
             command.upgrade(config, NEWEST)
         except CommandError as error:
             raise Unavailable(f"the database could not be upgraded: {error}") from error
+        db.commit()

@@ -166,7 +166,7 @@ class SqlStore:
                     written.append(batch)
                 db.commit()
                 self._position = db.execute(sa.select(sa.func.max(story.c.n))).scalar_one() or 0
-        except sa.exc.SQLAlchemyError as error:
+        except Exception as error:  # whatever it is: everybody who waits gets an answer, and the thread lives on
             problem = Unavailable(
                 f"the database cannot be written: {getattr(error, 'orig', error)}",
                 fix="free some disk space under $STOKER_HOME; nothing that was accepted is lost",
@@ -198,10 +198,12 @@ class SqlStore:
                 ],
             )
             db.exec_driver_sql("RELEASE batch")
-        except StokerError as error:
+        except sa.exc.SQLAlchemyError:
+            raise  # the database itself: nobody of this transaction can be served
+        except Exception as error:
             db.exec_driver_sql("ROLLBACK TO batch")
             db.exec_driver_sql("RELEASE batch")
-            batch.error = error
+            batch.error = error if isinstance(error, StokerError) else StokerError(f"it cannot be written: {error}")
 
 
 class _Batch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stoker.core.job import Job, Reason
-from stoker.core.spec import JobSpec
+from stoker.core.spec import ANY_ACCELERATOR, JobSpec
 from stoker.core.world import World
 
 
@@ -23,7 +23,7 @@ class Fifo:
 
     def admits(self, job: Job, waiting: Sequence[Job]) -> Reason | None:
         """Held back by the first who waits for the same kind of machine."""
-        if any(other.spec.pool == job.spec.pool and _wants(other.spec) & _wants(job.spec) for other in waiting):
+        if any(other.spec.pool == job.spec.pool and _want_the_same(other.spec, job.spec) for other in waiting):
             # Names nobody: who is next changes all the time, and every change of a reason is written down.
             return Reason(
                 code="BEHIND",
@@ -33,5 +33,9 @@ class Fifo:
         return None
 
 
-def _wants(spec: JobSpec) -> frozenset[str]:
-    return spec.accelerator_types or frozenset({"cpu"})
+def _want_the_same(one: JobSpec, other: JobSpec) -> bool:
+    """Whether they compete for one kind of machine. Who takes any accelerator competes with everybody who wants one."""
+    mine, theirs = one.accelerator_types, other.accelerator_types
+    if not mine or not theirs:
+        return not mine and not theirs
+    return bool(mine & theirs) or ANY_ACCELERATOR in mine | theirs

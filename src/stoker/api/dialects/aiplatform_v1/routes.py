@@ -10,10 +10,11 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
 from stoker.api.errors import about
-from stoker.api.field_mask import partial
+from stoker.api.field_mask import partial, read_mask
 from stoker.api.services import Services, read_json, services, user
 from stoker.core.errors import BadSpec, NotFound, Unimplemented, Violation
 from stoker.core.ids import PROJECT_NAME, job_id
+from stoker.store.base import Listed
 from stoker.store.files import Files
 
 from .jobs import SiteRules, answer, label_violations, read_job, revision_of
@@ -35,10 +36,10 @@ def site_rules(site: Services) -> SiteRules:
 
 
 @router.post("/jobs")
-async def create(project: str, request: Request) -> Any:
+async def create(project: str, request: Request, fields: str = "") -> Any:
     """jobs.create."""
-    body = await read_json(request)
-    return _shown(request, await run_in_threadpool(submit, services(request), project, body, user(request)))
+    mask, body = read_mask(fields), await read_json(request)
+    return partial(await run_in_threadpool(submit, services(request), project, body, user(request)), mask)
 
 
 def submit(site: Services, project: str, body: Any, owner: str, *, rehearse: bool = False) -> dict[str, Any]:
@@ -60,15 +61,17 @@ def submit(site: Services, project: str, body: Any, owner: str, *, rehearse: boo
 
 
 @router.get("/jobs/{name}")
-def get(project: str, name: str, request: Request) -> Any:
+def get(project: str, name: str, request: Request, fields: str = "") -> Any:
     """jobs.get."""
     _refuse_iam(name)
     with about("name"):
-        return _shown(request, answer(services(request).store.job(job_id(project, name))))
+        return partial(answer(services(request).store.job(job_id(project, name))), read_mask(fields))
 
 
 @router.get("/jobs")
-def list_jobs(project: str, request: Request, pageSize: str = "20", pageToken: str = "", filter: str = "") -> Any:
+def list_jobs(
+    project: str, request: Request, pageSize: str = "20", pageToken: str = "", filter: str = "", fields: str = ""
+) -> Any:
     """jobs.list, newest first."""
     check_project(project)
     if filter:
@@ -80,7 +83,7 @@ def list_jobs(project: str, request: Request, pageSize: str = "20", pageToken: s
         shown["jobs"] = [answer(listed) for listed in found[:size]]
     if len(found) > size:
         shown["nextPageToken"] = str(found[size - 1].n)
-    return _shown(request, shown)
+    return partial(shown, read_mask(fields))
 
 
 @router.post("/jobs/{verb}")
@@ -99,26 +102,33 @@ async def cancel(project: str, verb: str, request: Request) -> Any:
 
 
 @router.patch("/jobs/{name}")
-async def patch(project: str, name: str, request: Request, updateMask: str = "") -> Any:
+async def patch(project: str, name: str, request: Request, updateMask: str = "", fields: str = "") -> Any:
     """jobs.patch: labels, guarded by an etag if the mask has one."""
-    body = await read_json(request)
+    mask = read_mask(fields)
+    labels, revision = _read_patch(await read_json(request), updateMask)
+    with about("name"):
+        job = job_id(project, name)
+        changed = await run_in_threadpool(_relabel, services(request), job, labels, revision, user(request))
+    return partial(answer(changed), mask)
+
+
+def _read_patch(body: Any, update_mask: str) -> tuple[dict[str, str] | None, int | None]:
+    """The new labels and the revision that they are for; None for what the mask does not name. Raises BadSpec."""
     violations: list[Violation] = []
     read = JOB.read(body, "job", violations)
-    mask = [part.strip() for part in updateMask.split(",") if part.strip()]
-    if not mask or not set(mask) <= {"labels", "etag"}:
+    mask = {part.strip() for part in update_mask.split(",") if part.strip()}
+    if not mask or not mask <= {"labels", "etag"}:
         violations.append(Violation("update_mask", "only labels and etag can be changed: updateMask=labels"))
     labels: dict[str, str] = read.get("labels", {})
     violations += label_violations(labels)
     if violations:
         raise BadSpec(violations)
-    site, job = services(request), job_id(project, name)
-    revision = revision_of(read.get("etag", "")) if "etag" in mask else None
-    with about("name"):
-        if "labels" not in mask:
-            labels = dict((await run_in_threadpool(site.store.job, job)).job.labels)
-        relabel = site.commands.relabel
-        changed = await run_in_threadpool(relabel, job, labels, owner=user(request), if_revision=revision)
-    return _shown(request, answer(changed))
+    return labels if "labels" in mask else None, revision_of(read.get("etag", "")) if "etag" in mask else None
+
+
+def _relabel(site: Services, job: str, labels: dict[str, str] | None, revision: int | None, owner: str) -> Listed:
+    kept = site.store.job(job).job.labels if labels is None else labels
+    return site.commands.relabel(job, kept, owner=owner, if_revision=revision)
 
 
 def check_project(project: str) -> None:
@@ -138,11 +148,6 @@ def check_places(files: Files, **fields: Sequence[str]) -> None:
                 violations += [Violation(field, found.description) for found in error.violations]
     if violations:
         raise BadSpec(violations)
-
-
-def _shown(request: Request, answer: dict[str, Any]) -> Any:
-    """The answer, or the part of it that was asked for."""
-    return partial(answer, request.query_params.get("fields"))
 
 
 def _refuse_iam(verb: str) -> None:
