@@ -5,9 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+from hypothesis import strategies as st
 
 JOBS = "/v1/projects/p/jobs"
 PACKAGE = "gs://some-bucket/trainer-0.0.0.tar.gz"
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(st.characters(exclude_categories=())),  # halves of characters too
+    st.sampled_from(["", "\x00", "gs://", "gs://../..", "NVIDIA_TESLA_T4", "n1-standard-4", "CUSTOM", "-1", "1e9"]),
+)
+ANYTHING = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
+"""Any JSON, halves of characters and traps included."""
 
 
 def a_training(**changes: Any) -> dict[str, Any]:

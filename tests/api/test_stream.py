@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -117,8 +118,6 @@ def failed(index: int, code: int | None, at: float) -> Replica:
 
 
 def test_a_failed_job_ends_with_the_code_of_the_replica_that_failed_first() -> None:
-    from dataclasses import replace
-
     job = replace(a_job(), state=JobState.FAILED)
     assert end_event(job, an_attempt(failed(0, 143, at=9.0), failed(1, 3, at=5.0)))["exit_code"] == 3
     assert end_event(job, an_attempt(failed(0, None, at=1.0)))["exit_code"] == 1
@@ -127,8 +126,6 @@ def test_a_failed_job_ends_with_the_code_of_the_replica_that_failed_first() -> N
 
 
 def test_a_waiting_job_says_why() -> None:
-    from dataclasses import replace
-
     job = replace(a_job(workers=2), waits=Reason(code="NO_ROOM", text="held by x", action="wait"))
     event = state_event(Listed(n=1, job=job, attempt=None))
     assert event["reason"] == {"code": "NO_ROOM", "text": "held by x", "action": "wait"}

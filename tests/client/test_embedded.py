@@ -108,9 +108,7 @@ def test_a_home_that_cannot_be_used_is_told(tmp_path: Path) -> None:
 def test_the_settings_of_the_folder_reach_the_server(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
-    (folder / "stoker.yaml").write_text(
-        "fake: 2x4xT4\nhold: true\nport: 0\nbuckets: {data: /tmp/data, more: /tmp/more}\n"
-    )
+    (folder / "stoker.yaml").write_text("fake: 2x4xT4\nhold: true\nport: 0\nbuckets: {data: /data, more: /more}\n")
     config = a_config(tmp_path / "home", folder)
     found = embedded.start(config)
     status = Client(found.url, found.token).status()

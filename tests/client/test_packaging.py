@@ -199,19 +199,27 @@ def test_the_parents_setup_is_used(project: Path, target: Path) -> None:
     assert snapshot(project) == before
 
 
-def test_the_parents_pyproject_is_used(project: Path, target: Path) -> None:
-    write(project, "pyproject.toml", content="[project]\nname = 'told'\nversion = '3.4'\ndependencies = ['x']\n")
+def test_the_parents_pyproject_gives_name_version_and_requirements(project: Path, target: Path) -> None:
+    text = (
+        "[project]\nname = 'told'\nversion = '3.4'\ndependencies = ['x>=1']\n[build-system]\nrequires = ['hatchling']\n"
+    )
+    write(project, "pyproject.toml", content=text)
     write(project, "tests/__init__.py", "data/big.csv", "notebooks/x.ipynb")  # several folders are no riddle
     packed = pack_trainer(project / "trainer", target)
     assert packed.path.name == "told-3.4.tar.gz"
-    assert {"trainer/__init__.py", "trainer/task.py"} <= members(packed.path)
+    assert members(packed.path) == {"trainer/__init__.py", "trainer/task.py", "trainer/data/labels.csv"}
+    with tarfile.open(packed.path) as tar:
+        about = tar.extractfile("told-3.4/PKG-INFO")
+        assert about is not None and b"Requires-Dist: x>=1" in about.read()
 
 
-def test_a_pyproject_that_says_which_packages_is_believed(project: Path, target: Path) -> None:
+def test_a_pyproject_that_tells_setuptools_more_is_used_itself(project: Path, target: Path) -> None:
     text = "[project]\nname = 'told'\nversion = '1'\n[tool.setuptools]\npackages = ['trainer', 'more']\n"
     write(project, "pyproject.toml", content=text)
     write(project, "more/__init__.py")
-    assert "more/__init__.py" in members(pack_trainer(project / "trainer", target).path)
+    before = snapshot(project)
+    assert {"more/__init__.py", "pyproject.toml"} <= members(pack_trainer(project / "trainer", target).path)
+    assert snapshot(project) == before
 
 
 def test_a_pyproject_for_other_tools_alone_is_none(project: Path, target: Path) -> None:
@@ -262,7 +270,7 @@ def test_the_missing_init_is_told_how_to_make(project: Path, target: Path) -> No
         ("setup.py", "raise RuntimeError('I am broken')\n", "does not build: .*I am broken"),
         ("setup.py", "import sys\nsys.exit(3)\n", "does not build"),
         ("pyproject.toml", "[project\n", "cannot be read"),
-        ("pyproject.toml", "[project]\nname = 'x'\nversion = 7\n", "does not build"),
+        ("pyproject.toml", "[project]\nname = 'x'\nversion = '7'\n[tool.setuptools]\nx = 1\n", "does not build"),
     ],
 )
 def test_a_setup_that_does_not_work_is_told(project: Path, target: Path, name: str, text: str, phrase: str) -> None:

@@ -99,3 +99,13 @@ def test_a_rehearsal_brings_its_own_nodes_and_takes_them_away(tmp_path: Path) ->
     house.engine.gone("p/j.1")
     house.tick()
     assert set(house.store.world().nodes) == {"n0"}
+
+
+def test_two_projects_may_rehearse_the_same_name(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:0")
+    for project in ("pa", "pb"):
+        request = Request(dialect="test", body="{}")
+        house.commands.submit(project, "same", a_spec(gpus=2), request=request, labels={}, owner="u", rehearse=True)
+    house.tick()
+    assert len(house.store.world().nodes) == 3
+    assert all(house.store.job(f"{project}/same").job.state is JobState.ACTIVE for project in ("pa", "pb"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 
 from stoker.core.changes import Change, NodeSeen
 from stoker.core.errors import EngineError, Unavailable
+from stoker.core.node import Node
 from stoker.core.states import AttemptState, JobState, ReplicaState
 from stoker.engines.base import Request
 from stoker.engines.fake import FakeEngine
 from tests.builders import House, a_house, a_node
+from tests.conftest import wait_until
 
 
 def on(house: House, tmp_path: Path, engine: FakeEngine) -> House:
@@ -178,3 +181,40 @@ def test_only_changed_nodes_are_written(house: House) -> None:
     house.tick()
     seen = [line for line in house.store.story() if isinstance(line.change, NodeSeen)]
     assert len(seen) == 1
+
+
+def test_an_order_that_fails_in_an_unexpected_way_ends_its_own_job_only(house: House, tmp_path: Path) -> None:
+    class Breaks(FakeEngine):
+        def start(self, request: Request) -> None:
+            if request.attempt == "p/bad.1":
+                raise RuntimeError("nobody expected this")
+            super().start(request)
+
+    house = on(house, tmp_path, Breaks([a_node("n0", 4)]))
+    house.submit("bad", gpus=1)
+    house.submit("good", gpus=1)
+    house.tick(2)
+    assert house.job("bad").state is JobState.FAILED and "nobody expected this" in house.job("bad").message
+    assert house.job("good").state is JobState.ACTIVE
+
+
+def test_the_thread_of_the_loop_outlives_whatever_goes_wrong(house: House, tmp_path: Path) -> None:
+    class Sick(FakeEngine):
+        rounds = 0
+
+        def nodes(self) -> Sequence[Node]:
+            self.rounds += 1
+            if self.rounds < 3:
+                raise OSError("not now")
+            return super().nodes()
+
+    engine = Sick([a_node("n0", 4)])
+    engine.rounds = 9
+    house = on(house, tmp_path, engine)
+    house.submit(gpus=1)
+    engine.rounds = 0
+    house.loop.start()
+    try:
+        wait_until(lambda: house.job().state is JobState.ACTIVE)
+    finally:
+        house.loop.stop()

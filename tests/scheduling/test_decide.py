@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from stoker.core.changes import Explain, Open
 from stoker.core.job import Job
+from stoker.core.spec import ANY_ACCELERATOR
 from stoker.core.states import JobState
 from stoker.core.world import World
 from stoker.scheduling.decide import decide, ever_fits
@@ -154,3 +155,19 @@ def test_a_gang_that_found_no_place_leaves_nothing_taken() -> None:
     assert [len(space.devices) for space in free.spaces.values()] == [4, 2]
     assert not any(space.holders for space in free.spaces.values())
     assert BestFit().place("p/small", a_spec(gpus=4), free) is not None
+
+
+def test_who_can_never_be_placed_holds_nobody_back() -> None:
+    world = a_world("n0:1", a_job("gone", at=1.0, gpus=2), a_job("fits", at=2.0, gpus=1))
+    plan = ask(world)
+    assert opened(plan) == ["p/fits"] and plan.waits["p/gone"].code == "NO_SUCH_NODES"
+
+
+def test_who_takes_any_gpu_is_not_overtaken_by_who_wants_a_type() -> None:
+    runs, wants_any, small = a_job("runs", at=0.0, gpus=1), a_job("any", at=1.0, gpus=2), a_job("small", at=2.0, gpus=1)
+    machine = replace(wants_any.spec.groups[0].machine, accelerator=ANY_ACCELERATOR)
+    groups = (replace(wants_any.spec.groups[0], machine=machine),)
+    world = a_world("n0:2", runs, replace(wants_any, spec=replace(wants_any.spec, groups=groups)), small)
+    plan = ask(world)
+    assert opened(plan) == ["p/runs"]
+    assert (plan.waits["p/any"].code, plan.waits["p/small"].code) == ("NO_ROOM", "BEHIND")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+
+import pytest
 
 from stoker.store.logs import Logs
 
@@ -63,3 +66,23 @@ def test_odd_text_stays_one_line(tmp_path: Path) -> None:
     text = 'quote " backslash \\ newline \n tab \t \x00 ünïcode \u2028'
     logs.append("p/j.1", "chief-0", [line(1, text), line(2)])
     assert [found for _, _, found in read(logs)] == [text, "x"]
+
+
+def test_what_a_full_disk_cut_off_is_shipped_again_once(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    logs = Logs(tmp_path)
+    logs.append("p/j.1", "chief-0", [line(n) for n in range(1, 11)])
+    size = (tmp_path / "p/j.jsonl").stat().st_size
+    for room in (10, 100, 700):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, before[1]))
+        old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            with pytest.raises(OSError):
+                logs.append("p/j.1", "chief-0", [line(n) for n in range(11, 31)])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, old)
+        assert (tmp_path / "p/j.jsonl").stat().st_size == size
+    logs.append("p/j.1", "chief-0", [line(n) for n in range(11, 31)])
+    assert [n for _, n, _ in read(logs)] == list(range(1, 31))

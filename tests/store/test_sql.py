@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from stoker.core.changes import Submit
-from stoker.core.errors import Unavailable
+from stoker.core.changes import Cancel, Submit
+from stoker.core.errors import StokerError, Unavailable
 from stoker.store.migrate import NEWEST
 from stoker.store.schema import metadata
 from stoker.store.sql import SqlStore
@@ -116,3 +116,30 @@ def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:
     SqlStore(tmp_path / "made.db").close()
     assert tables(tmp_path / "walked.db") == tables(tmp_path / "made.db")
     assert set(tables(tmp_path / "made.db")) == set(metadata.tables)
+
+
+def test_what_cannot_be_stored_is_refused_and_the_next_is_served(tmp_path: Path) -> None:
+    store = SqlStore(tmp_path / "s.db")
+    store.commit([Submit(job=a_job())], by="u")
+    with pytest.raises(StokerError, match="cannot be written"):
+        store.commit([Cancel(job="p/j", why="\ud800", at=1.0)], by="u")
+    store.commit([Cancel(job="p/j", why="fine", at=1.0)], by="u")
+    assert store.job("p/j").job.wish_why == "fine"
+    store.close()
+
+
+def test_a_first_start_that_died_leaves_a_database_that_can_be_used(tmp_path: Path) -> None:
+    """The tables are made in one transaction: another connection sees all of them or none."""
+    seen: list[int] = []
+
+    def look(*_: object, **__: object) -> None:
+        other = sqlite3.connect(tmp_path / "s.db", timeout=0)
+        seen.append(other.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        other.close()
+
+    sa.event.listen(metadata, "after_create", look)
+    try:
+        SqlStore(tmp_path / "s.db").close()
+    finally:
+        sa.event.remove(metadata, "after_create", look)
+    assert seen == [0]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from stoker import __version__
 from stoker.api.app import make_app
 from stoker.api.auth import allowed_hosts
+from stoker.api.dialects.native import RunRequest
 from stoker.app import Stoker
 from tests.api.asgi import Answer, request
-from tests.api.bodies import violations
+from tests.api.bodies import ANYTHING, violations
 
 FILES = "/stoker/v1/files"
 PROJECT = "/stoker/v1/projects/p"
@@ -183,7 +187,7 @@ WRONG_RUNS: dict[str, tuple[Any, str]] = {
     "a job dir that leads out": (a_run(job_dir="gs://some-bucket/../x"), "job_dir"),
     "a source that is not there": (a_run(source="gs://some-bucket/x.zip"), "package_uris"),
     "a source that leads out": (a_run(source="gs://some-bucket/../x.zip"), "source"),
-    "more than any node has": (a_run(gpus=8), "scale_tier"),
+    "more than any node has": (a_run(gpus=8), "gpus"),
     "an endless limit": (a_run(max_running_seconds=1e300), "max_running_seconds"),
 }
 
@@ -210,6 +214,13 @@ def test_half_a_character_is_refused(http: TestClient) -> None:
         assert answer.status_code == 400, part
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(field=st.sampled_from(sorted(RunRequest.model_fields)), value=ANYTHING)
+def test_no_command_is_our_mistake(http: TestClient, field: str, value: Any) -> None:
+    answer = http.post(f"{PROJECT}/jobs:run", content=json.dumps({**a_run(), field: value}))
+    assert answer.status_code < 500, answer.text
+
+
 def test_a_name_is_taken_for_good(http: TestClient) -> None:
     http.post(f"{PROJECT}/jobs:run", json=a_run())
     again = http.post(f"{PROJECT}/jobs:run", json=a_run())
@@ -219,7 +230,7 @@ def test_a_name_is_taken_for_good(http: TestClient) -> None:
 def test_a_rehearsal_has_nodes_of_its_own(http: TestClient) -> None:
     shown = http.post(f"{PROJECT}/jobs:run", json=a_run(gpus=8, workers=3, rehearse=True)).json()
     assert shown["rehearsal"] is True
-    nodes = [node for node in http.get("/stoker/v1/nodes").json()["nodes"] if node["name"].startswith("rehearsal-r-")]
+    nodes = [node for node in http.get("/stoker/v1/nodes").json()["nodes"] if node["name"].startswith("rehearsal-")]
     assert [node["accelerators"] for node in nodes] == [8] * 4
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from stoker.app import Stoker
-from tests.api.bodies import JOBS, PACKAGE, a_job_body, custom, violations
+from tests.api.bodies import ANYTHING, JOBS, PACKAGE, a_job_body, custom, violations
 
 
 @pytest.fixture(autouse=True)
@@ -166,6 +166,14 @@ def test_a_partial_answer(http: TestClient) -> None:
     assert list(violations(http.get(f"{JOBS}/j?fields=a("))) == ["fields"]
 
 
+def test_what_is_refused_for_its_mask_has_not_been_done(http: TestClient) -> None:
+    assert list(violations(http.post(f"{JOBS}?fields=a(", json=a_job_body()))) == ["fields"]
+    assert http.get(f"{JOBS}/j").status_code == 404
+    before = created(http)
+    assert http.patch(f"{JOBS}/j?updateMask=labels&fields=a(", json={"labels": {"a": "1"}}).status_code == 400
+    assert http.get(f"{JOBS}/j").json() == before
+
+
 # List.
 
 
@@ -278,17 +286,6 @@ def test_labels_of_an_ended_job_may_be_changed(http: TestClient, stoker: Stoker)
 
 # Whatever is sent, it is the caller's mistake or a job, and never ours.
 
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(st.characters(exclude_categories=())),  # halves of characters too
-    st.sampled_from(["", "\x00", "gs://", "gs://../..", "NVIDIA_TESLA_T4", "n1-standard-4", "CUSTOM", "-1", "1e9"]),
-)
-ANYTHING = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
-)
 WHOLE = custom(
     name="whole",
     labels={"team": "ml"},

@@ -1,0 +1,1 @@
+"""Measures Stoker against its budgets: `python -m benchmarks [NAME…]`. See README.md."""

@@ -1,0 +1,68 @@
+"""`python -m benchmarks [NAME…]`: run the parts that are named, or all, and show one table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from .measure import Row, as_json, machine, table
+
+PARTS = {
+    "cli": "the command line's CPU time",
+    "start": "from submit to the first line of user code, beside Ray",
+    "submissions": "durable submissions over HTTP, and what a kill -9 leaves of them",
+    "memory": "the memory of a server at rest",
+    "jobs100": "100 short jobs to their end",
+    "tick": "one decision in a large cluster",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure. Returns 0 whatever comes out, as a budget is never a test; 1 if a part could not be measured."""
+    listed = "\n".join(f"  {name:12} {what}" for name, what in PARTS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=f"Measure Stoker against its budgets. The parts:\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="*", metavar="NAME", help="parts to run; default: all")
+    parser.add_argument("--runs", type=int, help="samples of each figure; default: each part's own RUNS")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows with every sample to a file")
+    asked = parser.parse_args(arguments)
+    unknown = [name for name in asked.parts if name not in PARTS]
+    if unknown:
+        parser.error(f"no part {unknown[0]!r}; there are: {', '.join(PARTS)}")
+    if asked.runs is not None and asked.runs < 1:
+        parser.error("--runs: at least 1")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers we started end with us
+    for name in [name for name in os.environ if name.startswith("STOKER_")]:
+        del os.environ[name]  # the servers and commands that we start are ours alone
+    about = machine()
+    print("  ".join(f"{key}: {value}" for key, value in about.items()), flush=True)
+    rows: list[Row] = []
+    failed: list[str] = []
+    for name in asked.parts or PARTS:
+        part = import_module(f"benchmarks.{name}")
+        print(f"· {name}: {PARTS[name]}", file=sys.stderr, flush=True)
+        try:
+            rows.extend(part.measure(asked.runs or part.RUNS))
+        except Exception as error:  # what the other parts measured is shown all the same
+            traceback.print_exc()
+            failed.append(name)
+            rows.append(Row(what=name, note=f"failed: {type(error).__name__}, see above"))
+    print(table(rows))
+    print(f"load at the end: {machine()['load']}")
+    if asked.json:
+        asked.json.write_text(json.dumps({"machine": about, "rows": as_json(rows)}, indent=2) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
