@@ -157,7 +157,11 @@ def take_home(home: Path) -> IO[str]:
         home.mkdir(parents=True, exist_ok=True)
         home.chmod(0o700)  # what jobs print and the database are for this user alone
         lock = open(home / "server.lock", "w")
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise
     except BlockingIOError:
         raise Unavailable(
             f"another server uses {home} already", fix="stoker status shows it; or set STOKER_HOME to another folder"
@@ -175,7 +179,8 @@ def listen(config: Config) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     ports = [port] if config.values["port"].source != "default" else [port, 0]
     for candidate in ports:
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        # The protocol is named so that asyncio sees TCP and sends answers at once (TCP_NODELAY), not 40 ms later.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, candidate))

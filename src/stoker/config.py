@@ -69,17 +69,16 @@ def _flag(value: Any) -> bool:
 
 
 def _port(value: Any) -> int:
-    port = int(value)
-    if not 0 <= port <= 65535:
+    if not str(value).isdecimal() or int(value) > 65535:
         raise ValueError("a port is a number from 0 to 65535")
-    return port
+    return int(value)
 
 
 def _seconds(value: Any) -> float:
-    seconds = float(str(value).removesuffix("s"))
-    if not 0 <= seconds <= 86400:
+    text = str(value).removesuffix("s")
+    if not text.replace(".", "", 1).isdecimal() or float(text) > 86400:
         raise ValueError("seconds, from 0 to 86400, are needed")
-    return seconds
+    return float(text)
 
 
 def _table(value: Any) -> dict[str, str]:

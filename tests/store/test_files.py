@@ -134,3 +134,10 @@ def test_cloud_credentials(tmp_path: Path) -> None:
     (tmp_path / ".config/gcloud").mkdir(parents=True)
     (tmp_path / ".config/gcloud/application_default_credentials.json").write_text("{}")
     assert has_cloud_credentials({"HOME": str(tmp_path)})
+
+
+def test_a_name_that_is_a_folder_or_below_a_file_is_refused(files: Files) -> None:
+    put(files, "gs://some-bucket/a/b")
+    for uri in ("gs://some-bucket/a", "gs://some-bucket/a/b/c"):
+        with pytest.raises(BadSpec, match="choose another name"):
+            put(files, uri)

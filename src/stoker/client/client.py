@@ -55,7 +55,14 @@ class Client:
         self.url = url
         timeout = httpx.Timeout(seconds, connect=min(5.0, seconds))
         headers = _authorization(token)
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=False)
+        self._http = httpx.Client(
+            base_url=url,
+            headers=headers,
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+            verify=url.startswith("https"),
+        )
         self._pause = pause
         self._end = weakref.finalize(self, self._http.close)
 

@@ -52,6 +52,7 @@ class Loop:
     def tick(self) -> int:
         """One round. Returns how many changes it wrote."""
         written = 0
+        self._bell.clear()  # what rings from here on is news; our own writes of the last round were not
         self._catch_up()
         now = self.clock.now()
         # 1. What is seen.
@@ -94,7 +95,6 @@ class Loop:
     def _run(self) -> None:
         failed = False
         while not self._stopping:
-            self._bell.clear()
             try:
                 if failed:
                     self._world = self.store.world()  # whatever the failed round left half done in ours

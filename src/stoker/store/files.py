@@ -142,6 +142,8 @@ class Files:
                 os.fsync(file.fileno())
             os.replace(temporary, place.path)
         except OSError as error:
+            if isinstance(error, IsADirectoryError | NotADirectoryError | FileExistsError):
+                raise BadSpec([Violation("uri", f"{uri} is a folder, or below a file; choose another name")]) from error
             raise Unavailable(
                 f"{uri} cannot be written: {error.strerror or error}", fix="free some disk space"
             ) from error

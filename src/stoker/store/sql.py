@@ -25,10 +25,11 @@ from stoker.core.node import Node
 from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World
 
+from . import statements as q
 from .base import Line, Listed
 from .migrate import migrate
 from .rows import decode, decode_change, encode
-from .schema import attempts, holdings, jobs, nodes, story
+from .schema import attempts, jobs
 from .write import job_of, write
 
 _LARGEST_BATCH = 256
@@ -66,8 +67,8 @@ class SqlStore:
             db.exec_driver_sql("BEGIN")  # one snapshot for all four
             live_jobs = [decode(Job, body) for (body,) in db.execute(sa.select(jobs.c.body).where(jobs.c.live == 1))]
             live = [decode(Attempt, b) for (b,) in db.execute(sa.select(attempts.c.body).where(attempts.c.live == 1))]
-            all_nodes = [decode(Node, body) for (body,) in db.execute(sa.select(nodes.c.body))]
-            position = db.execute(sa.select(sa.func.max(story.c.n))).scalar_one() or 0
+            all_nodes = [decode(Node, body) for (body,) in db.execute(q.READ_NODES)]
+            position = db.execute(q.LAST_POSITION).scalar_one() or 0
         return World(
             jobs={job.id: job for job in live_jobs},
             attempts={attempt.id: attempt for attempt in live},
@@ -81,18 +82,19 @@ class SqlStore:
         found, version = self._nodes, self._nodes_version
         if found is None:
             with self._engine.connect() as db:
-                found = [decode(Node, body) for (body,) in db.execute(sa.select(nodes.c.body))]
+                found = [decode(Node, body) for (body,) in db.execute(q.READ_NODES)]
             if version == self._nodes_version:  # else they changed while we read
                 self._nodes = found
         return found
 
     def story(self, job: str = "", after: int = 0, limit: int | None = None) -> Iterator[Line]:
         """The lines after a position."""
-        query = sa.select(story).where(story.c.n > after).order_by(story.c.n).limit(limit)
-        if job:
-            query = query.where(story.c.job == job)
+        most = -1 if limit is None else limit
         with self._engine.connect() as db:
-            rows = db.execute(query).all()
+            if job:
+                rows = db.execute(q.STORY_OF_JOB, {"after": after, "most": most, "of": job}).all()
+            else:
+                rows = db.execute(q.STORY_AFTER, {"after": after, "most": most}).all()
         for row in rows:
             yield Line(n=row.n, at=row.at, by=row.by, job=row.job, change=decode_change(row.kind, row.body))
 
@@ -103,7 +105,7 @@ class SqlStore:
     def job(self, job: str) -> Listed:
         """One job."""
         with self._engine.connect() as db:
-            row = db.execute(sa.select(jobs.c.n, jobs.c.body).where(jobs.c.id == job)).first()
+            row = db.execute(q.READ_JOB, {"job": job}).first()
             if row is None:
                 raise NotFound(f"no job {job}")
             return _listed(db, row.n, decode(Job, row.body))
@@ -141,7 +143,7 @@ class SqlStore:
 
     def _read_position(self) -> int:
         with self._engine.connect() as db:
-            return db.execute(sa.select(sa.func.max(story.c.n))).scalar_one() or 0
+            return db.execute(q.LAST_POSITION).scalar_one() or 0
 
     def _write_for_ever(self) -> None:
         open_for_work = True
@@ -165,7 +167,7 @@ class SqlStore:
                     self._write_one(db, batch)
                     written.append(batch)
                 db.commit()
-                self._position = db.execute(sa.select(sa.func.max(story.c.n))).scalar_one() or 0
+                self._position = db.execute(q.LAST_POSITION).scalar_one() or 0
         except Exception as error:  # whatever it is: everybody who waits gets an answer, and the thread lives on
             problem = Unavailable(
                 f"the database cannot be written: {getattr(error, 'orig', error)}",
@@ -191,7 +193,7 @@ class SqlStore:
                 write(rows, change)
             now = self._clock.now()
             db.execute(
-                sa.insert(story),
+                q.ADD_LINES,
                 [
                     {"at": now, "by": batch.by, "job": job_of(c), "kind": type(c).__name__, "body": encode(c)}
                     for c in batch.changes
@@ -225,24 +227,24 @@ class _Rows:
         self._db = db
 
     def read_job(self, job: str) -> Job:
-        body = self._db.execute(sa.select(jobs.c.body).where(jobs.c.id == job)).scalar()
-        if body is None:
+        row = self._db.execute(q.READ_JOB, {"job": job}).first()
+        if row is None:
             raise NotFound(f"no job {job}")
-        return decode(Job, body)
+        return decode(Job, row.body)
 
     def insert_job(self, job: Job) -> None:
         row = {"id": job.id, "project": split_job_id(job.id)[0], "live": 1, "body": encode(job)}
         try:
-            self._db.execute(sa.insert(jobs), row)
+            self._db.execute(q.ADD_JOB, row)
         except sa.exc.IntegrityError:
             raise AlreadyExists(f"there is a job {job.id} already") from None
 
     def update_job(self, job: Job) -> None:
         live = int(job.state not in FINAL_JOB_STATES)
-        self._db.execute(sa.update(jobs).where(jobs.c.id == job.id).values(live=live, body=encode(job)))
+        self._db.execute(q.UPDATE_JOB, {"job": job.id, "is_live": live, "new_body": encode(job)})
 
     def read_attempt(self, attempt: str) -> Attempt:
-        body = self._db.execute(sa.select(attempts.c.body).where(attempts.c.id == attempt)).scalar()
+        body = self._db.execute(q.READ_ATTEMPT, {"attempt": attempt}).scalar()
         if body is None:
             raise NotFound(f"no attempt {attempt}")
         return decode(Attempt, body)
@@ -256,40 +258,40 @@ class _Rows:
             "body": encode(attempt),
         }
         try:
-            self._db.execute(sa.insert(attempts), row)
+            self._db.execute(q.ADD_ATTEMPT, row)
         except sa.exc.IntegrityError:
             raise IllegalMove(f"{attempt.job} has a live attempt already") from None
 
     def update_attempt(self, attempt: Attempt) -> None:
         live = int(attempt.state is not AttemptState.ENDED)
-        self._db.execute(sa.update(attempts).where(attempts.c.id == attempt.id).values(live=live, body=encode(attempt)))
+        self._db.execute(q.UPDATE_ATTEMPT, {"the_attempt": attempt.id, "is_live": live, "new_body": encode(attempt)})
 
     def hold(self, attempt: str, devices: Iterable[tuple[str, str]]) -> None:
         rows = [{"node": node, "device": device, "attempt": attempt} for node, device in devices]
         if not rows:
             return
         try:
-            self._db.execute(sa.insert(holdings), rows)
+            self._db.execute(q.HOLD, rows)
         except sa.exc.IntegrityError:
             raise IllegalMove(f"a device that {attempt} was to get is held already") from None
 
     def release(self, attempt: str) -> None:
-        self._db.execute(sa.delete(holdings).where(holdings.c.attempt == attempt))
+        self._db.execute(q.RELEASE, {"holder": attempt})
 
     def put_node(self, node: Node) -> None:
         self.delete_node(node.name)
-        self._db.execute(sa.insert(nodes), {"name": node.name, "body": encode(node)})
+        self._db.execute(q.ADD_NODE, {"name": node.name, "body": encode(node)})
 
     def delete_node(self, name: str) -> None:
-        self._db.execute(sa.delete(nodes).where(nodes.c.name == name))
+        self._db.execute(q.DROP_NODE, {"node_name": name})
 
 
 def _listed(db: Connection, n: int, job: Job) -> Listed:
     """The job with its newest attempt, which has the number of its tries."""
     if not job.tries:
         return Listed(n=n, job=job, attempt=None)
-    query = sa.select(attempts.c.body).where(attempts.c.job == job.id, attempts.c.number == job.tries)
-    return Listed(n=n, job=job, attempt=decode(Attempt, db.execute(query).scalar_one()))
+    body = db.execute(q.READ_TRY, {"of": job.id, "try_number": job.tries}).scalar_one()
+    return Listed(n=n, job=job, attempt=decode(Attempt, body))
 
 
 def _engine(path: Path) -> Engine:

@@ -13,7 +13,8 @@ from tests.conftest import Server, wait_until
 
 SUBMIT = ("jobs", "submit", "training")
 TRAINER = ("--package-path", "trainer", "--module-name", "trainer.task")
-CUSTOM = (*TRAINER, "--scale-tier", "custom", "--master-machine-type", "n1-standard-4")
+PACKAGED = ("--packages", "gs://nobody/x.whl", "--module-name", "x.y")
+CUSTOM = ("--scale-tier", "custom", "--master-machine-type", "n1-standard-4")
 
 
 def test_a_script_of_the_documents_with_gclouds_name_replaced(served: Cli, server: Server, trainer: Path) -> None:
@@ -75,17 +76,17 @@ REFUSED = {
     "no package at all": (["--module-name", "x.y"], "at least one package"),
     "no module": (["--package-path", "trainer"], "needs the module to run"),
     "a local file that is not there": (["--packages", "x.whl", "--module-name", "x.y"], "x.whl is not a file"),
-    "a job dir that is none": ([*TRAINER, "--job-dir", "out"], "job_dir: 'out' is neither gs://BUCKET"),
-    "a job dir that leads out": ([*TRAINER, "--job-dir", "gs://bucket/../x"], "job_dir:"),
+    "a job dir that is none": ([*PACKAGED, "--job-dir", "out"], "job_dir: 'out' is neither gs://BUCKET"),
+    "a job dir that leads out": ([*PACKAGED, "--job-dir", "gs://bucket/../x"], "job_dir:"),
     "a staging bucket that is none": ([*TRAINER, "--staging-bucket", "../x"], "--staging-bucket"),
-    "a region that is none": ([*TRAINER, "--region", "us-centrall1"], "use us-central1"),
-    "workers of no type": ([*CUSTOM, "--worker-count", "2"], "worker_type"),
+    "a region that is none": ([*PACKAGED, "--region", "us-centrall1"], "use us-central1"),
+    "workers of no type": ([*PACKAGED, *CUSTOM, "--worker-count", "2"], "worker_type"),
     "an image and a runtime": (["--master-image-uri", "gcr.io/p/i", "--runtime-version", "2.11"], "runtime_version"),
     "what nobody has": (
         [*TRAINER, "--scale-tier", "custom", "--master-machine-type", "complex_model_m_p100"],
         "stoker rehearse",
     ),
-    "a TPU": ([*TRAINER, "--scale-tier", "basic-tpu"], "no TPUs"),
+    "a TPU": ([*PACKAGED, "--scale-tier", "basic-tpu"], "no TPUs"),
 }
 
 

@@ -21,6 +21,7 @@ from stoker.core.job import Request as SentRequest
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec, Limits, Machine, Program
 from stoker.hardware.accelerators import find_accelerator
 from stoker.scheduling.free import Free
+from stoker.store.base import Listed
 
 from .aiplatform_v1.jobs import label_violations
 from .aiplatform_v1.routes import TAKEN, check_places, check_project, submit
@@ -160,7 +161,7 @@ def _run(site: Services, project: str, body: Any, owner: str) -> Any:
             rehearse=asked.rehearse,
             shape_field="gpus" if asked.gpus else "vcpus",
         )
-    return describe(site, site.store.job(job.id), [])
+    return describe(site, Listed(n=0, job=job, attempt=None), [])
 
 
 def _run_spec(asked: RunRequest, region: str, grace_seconds: float) -> JobSpec:

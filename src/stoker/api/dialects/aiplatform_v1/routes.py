@@ -57,7 +57,7 @@ def submit(site: Services, project: str, body: Any, owner: str, *, rehearse: boo
             owner=owner,
             rehearse=rehearse,
         )
-    return answer(site.store.job(job.id))
+    return answer(Listed(n=0, job=job, attempt=None))
 
 
 @router.get("/jobs/{name}")

@@ -1,0 +1,39 @@
+"""The statements that run for every change, built once: building one costs more than running it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam
+
+from .schema import attempts, holdings, jobs, nodes, story
+
+LAST_POSITION = sa.select(sa.func.max(story.c.n))  # where the story stands
+STORY_AFTER = (
+    sa.select(story).where(story.c.n > bindparam("after")).order_by(story.c.n).limit(bindparam("most"))
+)  # of all
+STORY_OF_JOB = STORY_AFTER.where(story.c.job == bindparam("of"))  # of one job
+ADD_LINES = sa.insert(story)  # the story grows
+
+READ_JOB = sa.select(jobs.c.n, jobs.c.body).where(jobs.c.id == bindparam("job"))  # one job, and its place in lists
+ADD_JOB = sa.insert(jobs)  # fails on a taken id
+UPDATE_JOB = (  # after a change
+    sa.update(jobs).where(jobs.c.id == bindparam("job")).values(live=bindparam("is_live"), body=bindparam("new_body"))
+)
+
+READ_ATTEMPT = sa.select(attempts.c.body).where(attempts.c.id == bindparam("attempt"))  # one attempt
+READ_TRY = sa.select(attempts.c.body).where(  # a job's attempt by its number
+    attempts.c.job == bindparam("of"), attempts.c.number == bindparam("try_number")
+)
+ADD_ATTEMPT = sa.insert(attempts)  # fails if the job has a live one
+UPDATE_ATTEMPT = (  # after a change
+    sa.update(attempts)
+    .where(attempts.c.id == bindparam("the_attempt"))
+    .values(live=bindparam("is_live"), body=bindparam("new_body"))
+)
+
+HOLD = sa.insert(holdings)  # fails on a device that is held
+RELEASE = sa.delete(holdings).where(holdings.c.attempt == bindparam("holder"))  # all that an attempt holds
+
+ADD_NODE = sa.insert(nodes)  # as last seen
+DROP_NODE = sa.delete(nodes).where(nodes.c.name == bindparam("node_name"))  # before it is added anew, or for good
+READ_NODES = sa.select(nodes.c.body)  # all of them

@@ -1,0 +1,75 @@
+"""Settings: where each comes from, and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stoker.config import SETTINGS, read_config, write_setting
+from stoker.core.errors import BadSpec
+
+
+def test_a_flag_beats_the_environment_beats_the_folder_beats_the_home(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    folder.mkdir()
+    (home / "config.yaml").write_text("port: 1\nregion: a\nproject: p\npolicy: fifo\n")
+    (folder / "stoker.yaml").write_text("port: 2\nregion: b\nproject: q\n")
+    environment = {"STOKER_HOME": str(home), "STOKER_PORT": "3", "STOKER_REGION": "c"}
+    config = read_config(environment, folder, {"port": 4})
+    assert (config["port"], config["region"], config["project"], config["host"]) == (4, "c", "q", "127.0.0.1")
+    assert config.values["port"].source == "flag" and config.values["host"].source == "default"
+
+
+def test_the_home_is_the_users_data_folder(tmp_path: Path) -> None:
+    assert read_config({"XDG_DATA_HOME": str(tmp_path)}).home == tmp_path / "stoker"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("port", "abc", "a port is a number"),
+        ("port", "70000", "a port is a number"),
+        ("port", "-1", "a port is a number"),
+        ("auth", "maybe", "true or false"),
+        ("grace_seconds", "soon", "seconds"),
+        ("buckets", "a", "name=value"),
+        ("unmapped_buckets", "moon", "one of auto, here, cloud"),
+    ],
+)
+def test_a_wrong_value_is_said_with_its_source(name: str, text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(BadSpec) as refused:
+        read_config({"STOKER_HOME": str(tmp_path), f"STOKER_{name.upper()}": text})
+    (violation,) = refused.value.violations
+    assert violation.field == name and words in violation.description and "environment" in violation.description
+
+
+def test_an_unknown_key_names_the_nearest_and_all_mistakes_come_at_once(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("prot: 1\nauth: maybe\n")
+    with pytest.raises(BadSpec) as refused:
+        read_config({"STOKER_HOME": str(tmp_path)})
+    assert "did you mean port?" in str(refused.value) and len(refused.value.violations) == 2
+
+
+@pytest.mark.parametrize("text", ["{", "- a\n", "a: &x [1]\nb: " + "[" * 5000])
+def test_a_file_that_is_no_table_is_said(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(BadSpec):
+        read_config({"STOKER_HOME": str(tmp_path)})
+
+
+def test_kept_settings_are_read_back_and_dropped(tmp_path: Path) -> None:
+    config = read_config({"STOKER_HOME": str(tmp_path)})
+    write_setting(config, "buckets", "data=/srv/data,other=/x")
+    again = read_config({"STOKER_HOME": str(tmp_path)})
+    assert again["buckets"] == {"data": "/srv/data", "other": "/x"}
+    write_setting(again, "buckets", None)
+    assert read_config({"STOKER_HOME": str(tmp_path)})["buckets"] == {}
+    with pytest.raises(BadSpec):
+        write_setting(again, "port", "abc")
+
+
+def test_every_default_is_a_value_of_its_own_setting() -> None:
+    for setting in SETTINGS:
+        assert setting.help.endswith(".") and (setting.parse(setting.default) == setting.default)
