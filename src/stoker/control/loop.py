@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
@@ -28,6 +29,8 @@ LOOK_SECONDS = 1.0
 """How often live attempts are looked at when nobody rings: a replica whose end was reported is seen at once."""
 
 IDLE_SECONDS = 30.0
+LONG_ROUND_SECONDS = 0.02
+LONGEST_BREATH_SECONDS = 0.25
 _MOST_ROUNDS = 50
 _log = logging.getLogger("stoker.loop")
 
@@ -98,8 +101,10 @@ class Loop:
             try:
                 if failed:
                     self._world = self.store.world()  # whatever the failed round left half done in ours
+                started = time.monotonic()
                 self.settle_down()
                 failed = False
+                self._breathe(time.monotonic() - started)
             except Exception as error:
                 failed = True
                 if isinstance(error, StokerError):
@@ -107,6 +112,12 @@ class Loop:
                 else:
                     _log.exception("a round of the control loop failed and is repeated")
             self._bell.wait(LOOK_SECONDS if failed else self._pause())
+
+    @staticmethod
+    def _breathe(took_seconds: float) -> None:
+        """After long rounds, leave the machine to those who submit: with much to decide, deciding more often decides no more."""
+        if took_seconds > LONG_ROUND_SECONDS:
+            time.sleep(min(LONGEST_BREATH_SECONDS, 3 * took_seconds))
 
     def _pause(self) -> float:
         if self._world.attempts:
