@@ -36,6 +36,10 @@ class Lines:
         return [line] if line else []
 
 
+def _number(record: Dict[str, Any]) -> int:
+    return int(record["n"])
+
+
 def _parts(line: bytes) -> List[bytes]:
     return [line[n : n + LONGEST_LINE_BYTES] for n in range(0, len(line), LONGEST_LINE_BYTES)]
 
@@ -122,9 +126,9 @@ class Log:
         """One request with the next lines, and the report once there are no more. Returns whether there was anything."""
         with self._lock:
             lines, offset, is_all = self._read_from_disk()
-            if self._unwritten and (not lines or self._unwritten[0]["n"] < lines[0]["n"]):
-                lines, offset, is_all = list(self._unwritten), self._shipped_to, not lines
-                self._unwritten.clear()
+            while self._unwritten and (is_all or (lines and self._unwritten[0]["n"] < lines[-1]["n"])):
+                lines.append(self._unwritten.popleft())
+            lines.sort(key=_number)  # the server takes a replica's lines in their order
             report: Dict[str, Any] = {}
             if is_all:
                 report, self._report = self._report, {}

@@ -20,6 +20,18 @@ from .wiring import Cluster, wiring
 
 DRAIN_SECONDS = 10.0
 _MOST_MESSAGE_CHARACTERS = 2048
+_OURS = (  # variables that we set where they concern a replica; those of the server's own surroundings never reach one
+    *("STOKER_", "CLOUD_ML_", "AIP_", "TF_CONFIG", "CLUSTER_SPEC", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"),
+    *(
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "GROUP_RANK",
+        "NODE_RANK",
+        "JAX_COORDINATOR_ADDRESS",
+        "JAX_NUM_PROCESSES",
+        "JAX_PROCESS_ID",
+    ),
+)
 _MEMORY_ERRORS = (
     "MemoryError",
     "numpy._core._exceptions._ArrayMemoryError",
@@ -86,7 +98,7 @@ class Supervisor:
     def _environment(self, site: str) -> Dict[str, str]:
         """What the program inherits, less what is Stoker's own, with its packages and its variables."""
         request = self.request
-        variables = {k: v for k, v in os.environ.items() if not k.startswith("STOKER_")}
+        variables = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
         bin_folder = os.path.dirname(request["python"])
         variables["PATH"] = os.pathsep.join([bin_folder, variables.get("PATH", os.defpath)])
         variables["PYTHONUNBUFFERED"] = "1"
