@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -20,12 +21,13 @@ class SystemClock:
     So a clock that is set forward or back while the server runs ends no job and starts none.
     """
 
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._offset = wall() - monotonic()
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        return time.monotonic() + self._offset
+        return self._monotonic() + self._offset
 
 
 class ManualClock:

@@ -167,16 +167,6 @@ def test_a_store_that_cannot_write_stops_a_round_and_the_next_goes_on(house: Hou
     assert house.job().state is JobState.ACTIVE
 
 
-def test_a_clock_that_jumps_ends_no_job() -> None:
-    """SystemClock goes on by the monotonic clock, wherever the wall clock is set."""
-    from stoker.clock import SystemClock
-
-    clock = SystemClock()
-    before = clock.now()
-    offset = clock._offset
-    assert 0 <= clock.now() - before < 5 and clock._offset == offset
-
-
 def test_only_changed_nodes_are_written(house: House) -> None:
     house.tick()
     seen = [line for line in house.store.story() if isinstance(line.change, NodeSeen)]
