@@ -226,6 +226,18 @@ def test_what_the_program_sees(engine: LocalEngine, tmp_path: Path) -> None:
     assert "STOKER_TOKEN" not in environment and "t" not in [v for k, v in environment.items() if "TOKEN" in k]
 
 
+def test_the_servers_own_wiring_reaches_no_program_but_its_other_variables_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RANKING", "RANK", "TF_CONFIG", "AIP_MODEL_DIR", "STOKER_TOKEN"):
+        monkeypatch.setenv(name, "the server's")
+    engine = a_local_engine(tmp_path)
+    script = "import json, os, sys; json.dump(dict(os.environ), open(sys.argv[1], 'w'))"
+    run(engine, python(script, str(tmp_path / "seen")))
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert [name for name, value in seen.items() if value == "the server's"] == ["RANKING"]
+
+
 def test_the_request_is_for_its_user_alone(engine: LocalEngine, tmp_path: Path) -> None:
     run(engine, python("pass"))
     assert (tmp_path / FOLDER / "request.json").stat().st_mode & 0o777 == 0o600

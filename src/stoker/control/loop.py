@@ -63,9 +63,7 @@ class Loop:
         written += self._commit([*nodes, *observe_replicas(self.engines, self._world, self.logs, now)])
         # 2. What follows.
         plan = decide(self._world, now, self.policy, self.placer, hold=self.hold)
-        ended = [
-            self._world.attempts[c.attempt] for c in plan.changes if _ends(c) and c.attempt in self._world.attempts
-        ]
+        ended = [self._world.attempts[change.attempt] for change in plan.changes if _ends(change)]
         written += self._commit(plan.changes)
         # 3. What is done.
         written += self._commit(self.enact(due(self._world, now), self._world, now))
@@ -131,7 +129,7 @@ class Loop:
             self._world.position = line.n
 
     def _commit(self, changes: Sequence[Change]) -> int:
-        """Write what was found or decided; our own world then follows the story like everybody's."""
+        """Write what was found or decided, and carry it into our own world, by way of the story if others wrote too."""
         if changes:
             position = self.store.commit(changes, by="loop")
             if position == self._world.position + len(changes):  # nobody else wrote in between

@@ -165,11 +165,8 @@ class LocalEngine:
         lives = (spawned is not None and spawned.lives()) or folder.supervisor_lives()
         try:
             return self._judged(attempt, replica, folder, lives, was_spawned=spawned is not None)
-        except (
-            ValueError,
-            TypeError,
-            OSError,
-        ) as error:  # somebody wrote into our files: this replica is lost, no other
+        except (ValueError, TypeError, OSError) as error:
+            # Somebody wrote into our files: this replica is lost, and no other.
             _sweep(replica_id(attempt.id, replica.role, replica.index))
             message = f"its status cannot be read: {error}"
             return Seen(role=replica.role, index=replica.index, state=ReplicaState.LOST, message=message)

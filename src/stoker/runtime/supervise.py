@@ -20,17 +20,11 @@ from .wiring import Cluster, wiring
 
 DRAIN_SECONDS = 10.0
 _MOST_MESSAGE_CHARACTERS = 2048
-_OURS = (  # variables that we set where they concern a replica; those of the server's own surroundings never reach one
-    *("STOKER_", "CLOUD_ML_", "AIP_", "TF_CONFIG", "CLUSTER_SPEC", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"),
-    *(
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "GROUP_RANK",
-        "NODE_RANK",
-        "JAX_COORDINATOR_ADDRESS",
-        "JAX_NUM_PROCESSES",
-        "JAX_PROCESS_ID",
-    ),
+# Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
+_OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
+_OUR_NAMES = frozenset(
+    "TF_CONFIG CLUSTER_SPEC MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK"
+    " JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES JAX_PROCESS_ID".split()
 )
 _MEMORY_ERRORS = (
     "MemoryError",
@@ -98,7 +92,8 @@ class Supervisor:
     def _environment(self, site: str) -> Dict[str, str]:
         """What the program inherits, less what is Stoker's own, with its packages and its variables."""
         request = self.request
-        variables = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
+        kept = [k for k in os.environ if not k.startswith(_OUR_PREFIXES) and k not in _OUR_NAMES]
+        variables = {k: os.environ[k] for k in kept}
         bin_folder = os.path.dirname(request["python"])
         variables["PATH"] = os.pathsep.join([bin_folder, variables.get("PATH", os.defpath)])
         variables["PYTHONUNBUFFERED"] = "1"
