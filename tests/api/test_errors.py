@@ -56,7 +56,7 @@ def test_the_shape(error: StokerError, status: int, name: str) -> None:
 
 def test_violations_stand_in_the_details_and_the_first_in_the_message() -> None:
     found = body(e.BadSpec([Violation("a", "is wrong"), Violation("b", "too")], fix="mend them"))
-    assert (found["code"], found["status"], found["fix"]) == (400, "INVALID_ARGUMENT", "mend them")
+    assert (found["code"], found["status"], found["hint"]) == (400, "INVALID_ARGUMENT", "mend them")
     assert found["message"] == "Field: a Error: is wrong"
     assert found["details"][0]["fieldViolations"] == [
         {"field": "a", "description": "is wrong"},
@@ -69,7 +69,7 @@ def test_what_is_not_there_can_be_about_a_field() -> None:
     with pytest.raises(StokerError) as raised, about("name", fix="look again"):
         raise e.NotFound("no job p/j")
     found = body(raised.value)
-    assert (found["code"], found["message"], found["fix"]) == (404, "Field: name Error: no job p/j", "look again")
+    assert (found["code"], found["message"], found["hint"]) == (404, "Field: name Error: no job p/j", "look again")
 
 
 def test_other_errors_are_about_what_they_say_themselves() -> None:

@@ -25,6 +25,7 @@ STATUS: Mapping[str, tuple[int, str]] = {
     "conflict": (409, "ABORTED"),
     "illegal_move": (409, "FAILED_PRECONDITION"),
     "too_large": (413, "OUT_OF_RANGE"),
+    "unsupported_type": (415, "INVALID_ARGUMENT"),
     "engine_error": (500, "INTERNAL"),
     "internal": (500, "INTERNAL"),
     "unimplemented": (501, "UNIMPLEMENTED"),
@@ -53,7 +54,7 @@ def about(field: str, *, fix: str = "") -> Iterator[None]:
 
 
 def error_response(error: StokerError) -> Response:
-    """A refusal as the API shows it. `fix` stands beside the message, where foreign clients do not look."""
+    """A refusal as the API shows it. `where` and `hint` stand beside the message, where foreign clients do not look."""
     status, name = STATUS[error.code]
     if isinstance(error, BadSpec | NotReady | AboutField):
         return _refused(status, name, error.violations, error.fix)
@@ -90,19 +91,19 @@ async def on_unexpected_error(_: Request, error: Exception) -> Response:
     return _respond(500, "INTERNAL", "an unexpected error in the server; its log has the details", [], "")
 
 
-def _refused(status: int, name: str, violations: Sequence[Violation], fix: str) -> Response:
+def _refused(status: int, name: str, violations: Sequence[Violation], hint: str) -> Response:
     """All violations stand in the details; the message names the first."""
     found = [{"field": v.field, "description": v.description} for v in violations]
     details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
-    return _respond(status, name, f"Field: {found[0]['field']} Error: {found[0]['description']}", details, fix)
+    return _respond(status, name, f"Field: {found[0]['field']} Error: {found[0]['description']}", details, hint)
 
 
-def _respond(status: int, name: str, message: str, details: list[dict[str, Any]], fix: str) -> Response:
+def _respond(status: int, name: str, message: str, details: list[dict[str, Any]], hint: str) -> Response:
     body: dict[str, Any] = {"code": status, "message": message, "status": name}
     if details:
-        body["details"] = details
-    if fix:
-        body["fix"] = fix
+        body |= {"details": details, "where": details[0]["fieldViolations"][0]["field"]}
+    if hint:
+        body["hint"] = hint
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     # In ASCII: what is quoted from a bad request may be half a character, which UTF-8 cannot hold.
     return Response(json.dumps({"error": body}), status, headers, media_type="application/json")

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from stoker.config import Config
 from stoker.control.commands import Commands
-from stoker.core.errors import BadSpec, TooLarge, Violation
+from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
 from stoker.engines.base import Engine
 from stoker.store.base import Store
 from stoker.store.files import Files
@@ -49,7 +49,7 @@ def user(request: Request) -> str:
 
 
 async def read_json(request: Request) -> Any:
-    """The body as JSON. Raises BadSpec or TooLarge; never more than the limit is held in memory."""
+    """The body as JSON. Raises BadSpec, TooLarge or UnsupportedType; never more than the limit is held in memory."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -57,6 +57,9 @@ async def read_json(request: Request) -> Any:
             raise TooLarge(f"a request body may have {LARGEST_BODY_BYTES >> 20} MiB")
     if not body:
         return {}
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind and not (kind in ("application/json", "text/json") or kind.endswith("+json")):
+        raise UnsupportedType(f"a body of the type {kind[:80]!r}", fix="send JSON: Content-Type: application/json")
     try:
         return json.loads(bytes(body), parse_constant=_no_constant)
     except RecursionError:

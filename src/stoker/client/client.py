@@ -262,7 +262,7 @@ def _raise(answer: httpx.Response) -> NoReturn:
     """Raise the error that the server told."""
     try:
         error = answer.json()["error"]
-        status, message, fix = str(error["status"]), str(error["message"]), str(error.get("fix", ""))
+        status, message, fix = str(error["status"]), str(error["message"]), str(error.get("hint", ""))
         found = [v for detail in error.get("details", []) for v in detail.get("fieldViolations", [])]
         violations = [e.Violation(str(v["field"]), str(v["description"])) for v in found]
     except (ValueError, KeyError, TypeError, AttributeError):

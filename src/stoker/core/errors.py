@@ -10,6 +10,7 @@ StokerError
  ├ Unauthenticated     unauthenticated      no token, or a wrong one
  ├ Forbidden           forbidden            a good token for something else
  ├ TooLarge            too_large            the request is over a limit
+ ├ UnsupportedType     unsupported_type     a body of another type than JSON
  ├ Unimplemented       unimplemented        in the contract, not in this Stoker
  ├ Unavailable         unavailable          the server, or something it needs, cannot be reached now
  └ EngineError         engine_error         an engine could not do what it was told
@@ -100,6 +101,12 @@ class TooLarge(StokerError):
     """The request is over a limit."""
 
     code = "too_large"
+
+
+class UnsupportedType(StokerError):
+    """The body is of a type that is not taken here."""
+
+    code = "unsupported_type"
 
 
 class Unimplemented(StokerError):

@@ -46,7 +46,7 @@ def test_an_id_is_taken_for_good(http: TestClient, stoker: Stoker) -> None:
         again = http.post(JOBS, json=a_job_body())
         assert (again.status_code, again.json()["error"]["status"]) == (409, "ALREADY_EXISTS")
         assert list(violations(again)) == ["job.job_id"]
-        assert "stays taken" in again.json()["error"]["fix"]
+        assert "stays taken" in again.json()["error"]["hint"]
         http.post(f"{JOBS}/j:cancel", json={})
         stoker.loop.settle_down()
     assert http.post("/v1/projects/q/jobs", json=a_job_body()).status_code == 200
@@ -64,7 +64,7 @@ def test_what_no_node_could_hold_is_refused_with_what_there_is(http: TestClient)
     answer = http.post(JOBS, json=custom(masterType="n1-standard-32", masterConfig=four_v100))
     assert answer.json()["error"]["status"] == "FAILED_PRECONDITION"
     assert "This site has" in violations(answer)["scale_tier"]
-    assert "stoker rehearse" in answer.json()["error"]["fix"]
+    assert "stoker rehearse" in answer.json()["error"]["hint"]
 
 
 def test_what_leads_out_of_its_bucket_is_refused_at_submission(http: TestClient) -> None:
