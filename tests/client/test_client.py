@@ -170,7 +170,7 @@ def test_a_uri_that_leads_out_of_its_bucket_is_not_asked_for(uri: str) -> None:
 )
 def test_a_refusal_is_raised_as_what_it_was(status: int, name: str, kind: type[e.StokerError]) -> None:
     with pytest.raises(e.StokerError) as raised:
-        a_client(refusal(status, name, "so it is", fix="do that")).status()
+        a_client(refusal(status, name, "so it is", hint="do that")).status()
     assert (type(raised.value), raised.value.message, raised.value.fix) == (kind, "so it is", "do that")
 
 
