@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from stoker.core.changes import Cancel, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Note, Open, Relabel, Submit
+from stoker.core.changes import (
+    Cancel,
+    Explain,
+    Forget,
+    MoveAttempt,
+    MoveJob,
+    NodeGone,
+    NodeSeen,
+    Note,
+    Open,
+    Relabel,
+    Submit,
+)
 from stoker.core.errors import AlreadyExists, Conflict, IllegalMove, NotFound
-from stoker.core.job import Attempt, Placement, Reason, Replica
+from stoker.core.job import Attempt, Placement, Reason, Replica, Request
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.core.world import World, apply
-from stoker.store.base import Store
+from stoker.store.base import Store, Which
 from tests.builders import a_job, a_node
 
 
@@ -111,6 +124,41 @@ class StoreContract:
         assert [listed.job.id for listed in first] == ["p/c", "p/b"]
         assert [listed.job.id for listed in store.jobs("p", before=first[-1].n)] == ["p/a"]
         assert store.jobs("nobody") == []
+
+    def test_lists_hold_what_was_asked_for(self, store: Store) -> None:
+        for name, dialect in (("rnn_1", "a"), ("rnn_2", "b"), ("cnn", "a"), ("rnn_3", "a")):
+            store.commit(
+                [Submit(job=replace(a_job(name), request=Request(dialect=dialect, body="{}")))],
+                by="u",
+            )
+        store.commit([Open(attempt=an_attempt("p/cnn"))], by="loop")
+        store.commit([MoveJob(job="p/rnn_1", before=JobState.QUEUED, after=JobState.FAILED, at=1.0)], by="loop")
+
+        def found(**which: Any) -> list[str]:
+            return [listed.job.id for listed in store.jobs("p", which=Which(**which))]
+
+        assert found() == ["p/rnn_3", "p/cnn", "p/rnn_2", "p/rnn_1"]
+        assert found(dialect="b") == ["p/rnn_2"]
+        assert found(prefix="rnn_") == ["p/rnn_3", "p/rnn_2", "p/rnn_1"]
+        assert found(prefix="rnn%") == []
+        assert found(states=frozenset({JobState.QUEUED, JobState.ACTIVE})) == ["p/rnn_3", "p/cnn", "p/rnn_2"]
+        assert found(states=frozenset({JobState.FAILED}), dialect="a", prefix="rnn") == ["p/rnn_1"]
+        assert found(states=frozenset()) == []
+        assert [listed.attempt for listed in store.jobs("p", limit=2)] == [None, an_attempt("p/cnn")]
+
+    def test_a_forgotten_job_is_found_no_more_and_its_id_stays_taken(self, store: Store) -> None:
+        store.commit([Submit(job=a_job()), Submit(job=a_job("k"))], by="u")
+        with pytest.raises(IllegalMove):
+            store.commit([Forget(job="p/j")], by="u")  # it has not ended
+        store.commit([MoveJob(job="p/j", before=JobState.QUEUED, after=JobState.CANCELLED, at=1.0)], by="loop")
+        store.commit([Forget(job="p/j")], by="u")
+        with pytest.raises(NotFound):
+            store.job("p/j")
+        with pytest.raises(NotFound):
+            store.commit([Relabel(job="p/j", labels={})], by="u")
+        assert [listed.job.id for listed in store.jobs("p")] == ["p/k"]
+        with pytest.raises(AlreadyExists):
+            store.commit([Submit(job=a_job())], by="u")
 
     def test_nodes_are_what_was_last_seen_of_them(self, store: Store) -> None:
         assert store.nodes() == []

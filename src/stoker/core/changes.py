@@ -1,6 +1,6 @@
 """Everything that can happen, as frozen values. They are compared in tests, committed by the store, and kept as the story.
 
-Who may make which: commands make Submit, Cancel and Relabel (the user's wish); observe makes Note, NodeSeen and NodeGone
+Who may make which: commands make Submit, Cancel, Relabel and Forget (the user's wish); observe makes Note, NodeSeen and NodeGone
 (what is seen); decide makes Open, Ask, Explain, MoveAttempt and MoveJob (what follows). Nobody else makes any.
 """
 
@@ -38,6 +38,13 @@ class Relabel:
     job: str
     labels: Mapping[str, str]
     if_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """The user wants to hear no more of a job that has ended. Its id stays taken."""
+
+    job: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +115,7 @@ class MoveJob:
     message: str = ""
     counted: int = 0  # 1 when this failure counts against the job's retries
     not_before: float = 0.0
+    held_seconds: float = 0.0  # how long the attempt that has ended held its machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +127,7 @@ class Explain:
 
 
 Change: TypeAlias = (
-    Submit | Cancel | Relabel | Note | NodeSeen | NodeGone | Open | Ask | MoveAttempt | MoveJob | Explain
+    Submit | Cancel | Relabel | Forget | Note | NodeSeen | NodeGone | Open | Ask | MoveAttempt | MoveJob | Explain
 )
 
 

@@ -44,6 +44,7 @@ class Job:
     not_before: float = 0.0
     started_at: float | None = None  # the first RUNNING
     ended_at: float | None = None
+    held_seconds: float = 0.0  # how long its ended attempts have held their machines, all together
     message: str = ""  # why it ended, when it did not succeed
     waits: Reason | None = None
     revision: int = 1  # grows with every change a user can see; the etag is made of it

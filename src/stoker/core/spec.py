@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .convention import Convention
 from .states import EndsWith
 
 ROLES = ("chief", "worker", "ps", "evaluator")
@@ -40,6 +41,8 @@ class Group:
     image: str = ""  # a container image; empty for a Python program
     command: tuple[str, ...] = ()  # replaces the image's entry point
     args: tuple[str, ...] = ()  # replaces the image's arguments
+    module: str = ""  # run as `python -m MODULE` in the image
+    env: Mapping[str, str] = field(default_factory=dict)  # on top of the program's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,7 @@ class JobSpec:
     limits: Limits = field(default_factory=Limits)
     retry: Retry = field(default_factory=Retry)
     ends_with: EndsWith = EndsWith.PRIMARY
+    convention: Convention = Convention.AI_PLATFORM
     primary_name: str = "chief"  # what TF_CONFIG calls the chief: `chief` or `master`
     told: str = "{}"  # JSON: what TF_CONFIG's `job` tells the program
 

@@ -55,6 +55,10 @@ def job_after(job: Job, change: c.Change) -> Job:
             if change.if_revision is not None and change.if_revision != job.revision:
                 raise Conflict("the job has changed since that etag was read", fix="get the job again and repeat")
             return replace(job, labels=dict(change.labels), revision=job.revision + 1)
+        case c.Forget():
+            if job.state not in FINAL_JOB_STATES:
+                raise IllegalMove(f"{job.id} has not ended", fix="cancel it first")
+            return job
         case c.Explain():
             return replace(job, waits=change.reason)
         case c.Open():
@@ -75,6 +79,7 @@ def job_after(job: Job, change: c.Change) -> Job:
                 started_at=change.at if _ran_unseen(job, change) else job.started_at,
                 failures=job.failures + change.counted,
                 not_before=change.not_before,
+                held_seconds=job.held_seconds + change.held_seconds,
                 ended_at=change.at if change.after in FINAL_JOB_STATES else None,
                 message=change.message,
                 waits=None,

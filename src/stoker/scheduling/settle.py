@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stoker.core.changes import Change, MoveAttempt, MoveJob
+from stoker.core.convention import Convention, replica_title
 from stoker.core.job import Attempt, Job, Replica
 from stoker.core.states import (
     FATE,
@@ -83,7 +84,7 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
         return attempt.asked, ""
     first = _first_down(attempt)
     if first is not None:
-        return _down_cause(attempt, first), failure_message(first)
+        return _down_cause(attempt, first), failure_message(job.spec.convention, first)
     if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:
         return Cause.TIMED_OUT, f"The job ran longer than maxRunningTime ({job.spec.limits.running_seconds:g}s)."
     if _waited_out(job, now):
@@ -125,16 +126,18 @@ def _is_done(job: Job, attempt: Attempt) -> bool:
 def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
     """What an ended attempt means for its job, by the table FATE."""
     assert attempt.cause is not None, f"{attempt.id} stopped without a cause"
-    fate = FATE[attempt.cause]
+    fate, held = FATE[attempt.cause], now - attempt.placed_at
     if fate is Fate.RETRY and job.failures >= job.spec.retry.whole_job:
-        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} It was tried {attempt.number} times in all.")
+        return _job_ends(
+            job, JobState.FAILED, now, f"{attempt.detail} It was tried {attempt.number} times in all.", held
+        )
     match fate:
         case Fate.SUCCEED:
-            return _job_ends(job, JobState.SUCCEEDED, now, "")
+            return _job_ends(job, JobState.SUCCEEDED, now, "", held)
         case Fate.FAIL:
-            return _job_ends(job, JobState.FAILED, now, attempt.detail)
+            return _job_ends(job, JobState.FAILED, now, attempt.detail, held)
         case Fate.CANCEL:
-            return _job_ends(job, JobState.CANCELLED, now, attempt.detail or job.wish_why)
+            return _job_ends(job, JobState.CANCELLED, now, attempt.detail or job.wish_why, held)
         case Fate.RETRY | Fate.REQUEUE:
             counted = int(fate is Fate.RETRY)
             backoff = min(LONGEST_BACKOFF_SECONDS, 2.0**job.failures) if counted else 0.0
@@ -146,23 +149,19 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
                 message=attempt.detail,
                 counted=counted,
                 not_before=now + backoff,
+                held_seconds=held,
             )
 
 
-def failure_message(replica: Replica) -> str:
+def failure_message(convention: Convention, replica: Replica) -> str:
     """The sentence for Job.errorMessage. Shapes: AI Platform, understanding-training-service."""
-    who = f"The replica {shown_role(replica.role)} {replica.index}"
+    who = f"The replica {replica_title(convention, replica.role, replica.index)}"
     if replica.seen is ReplicaState.LOST:
         return f"{who} was lost: {replica.message or 'it answers no more'}."
     if replica.exit_code is None:
         return f"{who} could not be started. {replica.message}".rstrip()
     memory = " ran out of memory and" if replica.out_of_memory else ""
     return f"{who}{memory} exited with a non-zero status of {replica.exit_code}. {replica.message}".rstrip()
-
-
-def shown_role(role: str) -> str:
-    """What AI Platform calls a role in messages and task names: the chief is the master there."""
-    return "master" if role == "chief" else role
 
 
 def _deadlines(job: Job, attempt: Attempt | None) -> Iterator[float]:
@@ -196,5 +195,5 @@ def _move(
     return MoveAttempt(attempt=attempt.id, before=attempt.state, after=after, at=now, cause=cause, detail=detail)
 
 
-def _job_ends(job: Job, after: JobState, now: float, message: str) -> MoveJob:
-    return MoveJob(job=job.id, before=job.state, after=after, at=now, message=message)
+def _job_ends(job: Job, after: JobState, now: float, message: str, held_seconds: float = 0.0) -> MoveJob:
+    return MoveJob(job=job.id, before=job.state, after=after, at=now, message=message, held_seconds=held_seconds)

@@ -9,6 +9,7 @@ from typing import Protocol
 from stoker.core.changes import Change
 from stoker.core.job import Attempt, Job
 from stoker.core.node import Node
+from stoker.core.states import JobState
 from stoker.core.world import World
 
 
@@ -30,6 +31,18 @@ class Listed:
     n: int  # grows with the order of submission; pages continue from it
     job: Job
     attempt: Attempt | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which jobs of a project a list is about. What is not said is not asked."""
+
+    dialect: str = ""  # in which the job was submitted
+    states: frozenset[JobState] | None = None  # None: any
+    prefix: str = ""  # of the name
+
+
+ALL_JOBS = Which()
 
 
 class Store(Protocol):
@@ -63,8 +76,10 @@ class Store(Protocol):
         """One job. Raises NotFound."""
         ...
 
-    def jobs(self, project: str, *, before: int | None = None, limit: int = 100) -> list[Listed]:
-        """The jobs of a project, newest first, from before a page mark."""
+    def jobs(
+        self, project: str, *, before: int | None = None, limit: int = 100, which: Which = ALL_JOBS
+    ) -> list[Listed]:
+        """The jobs of a project, newest first, from before a page mark. Costs what it finds, not what there is."""
         ...
 
     def attempts(self, job: str) -> list[Attempt]:

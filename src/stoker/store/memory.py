@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from stoker.clock import Clock, SystemClock
 from stoker.core.changes import Change
 from stoker.core.errors import AlreadyExists, IllegalMove, NotFound
-from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.node import Node
 from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World
 
-from .base import Line, Listed
+from .base import ALL_JOBS, Line, Listed, Which
 from .write import job_of, write
 
 
@@ -27,12 +26,13 @@ class _Tables:
     attempts: dict[str, Attempt] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     held: dict[tuple[str, str], str] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)  # jobs that are forgotten
 
     def copy(self) -> _Tables:
-        return _Tables(dict(self.jobs), dict(self.attempts), dict(self.nodes), dict(self.held))
+        return _Tables(dict(self.jobs), dict(self.attempts), dict(self.nodes), dict(self.held), set(self.hidden))
 
     def read_job(self, job: str) -> Job:
-        if job not in self.jobs:
+        if job not in self.jobs or job in self.hidden:
             raise NotFound(f"no job {job}")
         return self.jobs[job]
 
@@ -43,6 +43,9 @@ class _Tables:
 
     def update_job(self, job: Job) -> None:
         self.jobs[job.id] = job
+
+    def hide_job(self, job: str) -> None:
+        self.hidden.add(job)
 
     def read_attempt(self, attempt: str) -> Attempt:
         if attempt not in self.attempts:
@@ -131,10 +134,15 @@ class MemoryStore:
         with self._lock:
             return self._listed(self._tables.read_job(job))
 
-    def jobs(self, project: str, *, before: int | None = None, limit: int = 100) -> list[Listed]:
+    def jobs(
+        self, project: str, *, before: int | None = None, limit: int = 100, which: Which = ALL_JOBS
+    ) -> list[Listed]:
         """The jobs of a project, newest first."""
         with self._lock:
-            found = [self._listed(j) for j in self._tables.jobs.values() if split_job_id(j.id)[0] == project]
+            tables = self._tables
+            found = [
+                self._listed(j) for j in tables.jobs.values() if j.id not in tables.hidden and _is(j, project, which)
+            ]
         found = [listed for listed in reversed(found) if before is None or listed.n < before]
         return found[:limit]
 
@@ -159,6 +167,14 @@ class MemoryStore:
         n = list(self._tables.jobs).index(job.id) + 1
         newest = max((a for a in self._tables.attempts.values() if a.job == job.id), key=_number, default=None)
         return Listed(n=n, job=job, attempt=newest)
+
+
+def _is(job: Job, project: str, which: Which) -> bool:
+    return (
+        job.id.startswith(f"{project}/{which.prefix}")
+        and which.dialect in ("", job.request.dialect)
+        and (which.states is None or job.state in which.states)
+    )
 
 
 def _number(attempt: Attempt) -> int:

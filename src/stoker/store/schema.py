@@ -16,8 +16,14 @@ jobs = Table(
     Column("id", String, nullable=False, unique=True),
     Column("project", String, nullable=False),
     Column("live", Integer, nullable=False),  # 1 until the job has ended
+    Column("dialect", String, nullable=False),
+    Column("state", String, nullable=False),  # as in its body
+    Column("tries", Integer, nullable=False),  # the number of its newest attempt; 0: it has none
+    Column("hidden", Integer, nullable=False),  # 1: forgotten; the row stays, so that its id stays taken
     Column("body", Text, nullable=False),
     Index("jobs_of_project", "project", "n"),
+    Index("jobs_of_dialect", "project", "dialect", "n"),
+    Index("jobs_of_state", "project", "state", "n"),
     Index("live_jobs", "live", sqlite_where=text("live = 1")),
 )
 

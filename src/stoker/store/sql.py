@@ -26,13 +26,14 @@ from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World
 
 from . import statements as q
-from .base import Line, Listed
+from .base import ALL_JOBS, Line, Listed, Which
 from .migrate import migrate
 from .rows import decode, decode_change, encode
 from .schema import attempts, jobs
 from .write import job_of, write
 
 _LARGEST_BATCH = 256
+_END = (1 << 63) - 1
 
 
 class SqlStore:
@@ -110,13 +111,24 @@ class SqlStore:
                 raise NotFound(f"no job {job}")
             return _listed(db, row.n, decode(Job, row.body))
 
-    def jobs(self, project: str, *, before: int | None = None, limit: int = 100) -> list[Listed]:
+    def jobs(
+        self, project: str, *, before: int | None = None, limit: int = 100, which: Which = ALL_JOBS
+    ) -> list[Listed]:
         """The jobs of a project, newest first."""
-        query = sa.select(jobs.c.n, jobs.c.body).where(jobs.c.project == project).order_by(jobs.c.n.desc()).limit(limit)
-        if before is not None:
-            query = query.where(jobs.c.n < before)
+        query = q.LIST_JOBS
+        if which.dialect:
+            query = query.where(jobs.c.dialect == which.dialect)
+        if which.states is not None:
+            query = query.where(jobs.c.state.in_(sorted(which.states)))
+        if which.prefix:
+            query = query.where(jobs.c.id >= f"{project}/{which.prefix}", jobs.c.id < f"{project}/{which.prefix}\x7f")
+        most = {"of_project": project, "before": _END if before is None else before, "most": limit}
         with self._engine.connect() as db:
-            return [_listed(db, row.n, decode(Job, row.body)) for row in db.execute(query).all()]
+            rows = db.execute(query, most).all()
+        return [
+            Listed(n=n, job=decode(Job, job), attempt=decode(Attempt, attempt) if attempt else None)
+            for n, job, attempt in rows
+        ]
 
     def attempts(self, job: str) -> list[Attempt]:
         """Every attempt of a job, oldest first."""
@@ -233,7 +245,8 @@ class _Rows:
         return decode(Job, row.body)
 
     def insert_job(self, job: Job) -> None:
-        row = {"id": job.id, "project": split_job_id(job.id)[0], "live": 1, "body": encode(job)}
+        row = {"id": job.id, "project": split_job_id(job.id)[0], "live": 1, "hidden": 0, "body": encode(job)}
+        row |= {"dialect": job.request.dialect, "state": str(job.state), "tries": job.tries}
         try:
             self._db.execute(q.ADD_JOB, row)
         except sa.exc.IntegrityError:
@@ -241,7 +254,11 @@ class _Rows:
 
     def update_job(self, job: Job) -> None:
         live = int(job.state not in FINAL_JOB_STATES)
-        self._db.execute(q.UPDATE_JOB, {"job": job.id, "is_live": live, "new_body": encode(job)})
+        row = {"job": job.id, "is_live": live, "new_body": encode(job)}
+        self._db.execute(q.UPDATE_JOB, row | {"new_state": str(job.state), "new_tries": job.tries})
+
+    def hide_job(self, job: str) -> None:
+        self._db.execute(q.HIDE_JOB, {"job": job})
 
     def read_attempt(self, attempt: str) -> Attempt:
         body = self._db.execute(q.READ_ATTEMPT, {"attempt": attempt}).scalar()

@@ -14,10 +14,27 @@ STORY_AFTER = (
 STORY_OF_JOB = STORY_AFTER.where(story.c.job == bindparam("of"))  # of one job
 ADD_LINES = sa.insert(story)  # the story grows
 
-READ_JOB = sa.select(jobs.c.n, jobs.c.body).where(jobs.c.id == bindparam("job"))  # one job, and its place in lists
+READ_JOB = sa.select(jobs.c.n, jobs.c.body).where(  # one job, and its place in lists
+    jobs.c.id == bindparam("job"), jobs.c.hidden == 0
+)
 ADD_JOB = sa.insert(jobs)  # fails on a taken id
 UPDATE_JOB = (  # after a change
-    sa.update(jobs).where(jobs.c.id == bindparam("job")).values(live=bindparam("is_live"), body=bindparam("new_body"))
+    sa.update(jobs)
+    .where(jobs.c.id == bindparam("job"))
+    .values(
+        live=bindparam("is_live"),
+        state=bindparam("new_state"),
+        tries=bindparam("new_tries"),
+        body=bindparam("new_body"),
+    )
+)
+HIDE_JOB = sa.update(jobs).where(jobs.c.id == bindparam("job")).values(hidden=1)  # it is forgotten
+LIST_JOBS = (  # with the newest attempt of each; more conditions are added by who lists
+    sa.select(jobs.c.n, jobs.c.body, attempts.c.body.label("attempt"))
+    .outerjoin(attempts, sa.and_(attempts.c.job == jobs.c.id, attempts.c.number == jobs.c.tries))
+    .where(jobs.c.project == bindparam("of_project"), jobs.c.n < bindparam("before"), jobs.c.hidden == 0)
+    .order_by(jobs.c.n.desc())
+    .limit(bindparam("most"))
 )
 
 READ_ATTEMPT = sa.select(attempts.c.body).where(attempts.c.id == bindparam("attempt"))  # one attempt

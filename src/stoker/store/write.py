@@ -19,6 +19,7 @@ class Rows(Protocol):
     def read_job(self, job: str) -> Job: ...
     def insert_job(self, job: Job) -> None: ...  # raises AlreadyExists
     def update_job(self, job: Job) -> None: ...
+    def hide_job(self, job: str) -> None: ...  # reads find it no more, its id stays taken
     def read_attempt(self, attempt: str) -> Attempt: ...
     def insert_attempt(self, attempt: Attempt) -> None: ...  # raises IllegalMove if the job has a live one
     def update_attempt(self, attempt: Attempt) -> None: ...
@@ -43,6 +44,8 @@ def write(rows: Rows, change: c.Change) -> None:
             rows.hold(change.attempt.id, [(p.node, d) for p in change.attempt.placements for d in p.devices])
         case c.Cancel() | c.Relabel() | c.MoveJob():
             rows.update_job(job_after(rows.read_job(change.job), change))
+        case c.Forget():
+            rows.hide_job(job_after(rows.read_job(change.job), change).id)
         case c.Explain():
             job = rows.read_job(change.job)
             if job.state is JobState.QUEUED:
@@ -63,7 +66,7 @@ def job_of(change: c.Change) -> str:
             return change.job.id
         case c.Open():
             return change.attempt.job
-        case c.Cancel() | c.Relabel() | c.Explain() | c.MoveJob():
+        case c.Cancel() | c.Relabel() | c.Forget() | c.Explain() | c.MoveJob():
             return change.job
         case c.Ask() | c.Note() | c.MoveAttempt():
             return job_of_attempt(change.attempt)
