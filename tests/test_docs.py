@@ -122,6 +122,7 @@ def variables_of_a_replica() -> set[str]:
         "primary_name": "chief",
         "told": "{}",
         "cloud_id": "p/j.1",
+        "convention": "AI_PLATFORM",
         "is_container": True,
         "devices": ["0"],
         "visible_devices": "0",

@@ -28,6 +28,7 @@ from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
 from stoker.control.loop import Loop
 from stoker.core.errors import Unavailable
+from stoker.core.images import PREBUILT
 from stoker.core.node import Node
 from stoker.engines.base import Engine
 from stoker.engines.local import LocalEngine
@@ -80,7 +81,8 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     files = make_files(config)
     logs = Logs(home / "logs")
     placer = load("placers", config["placer"])()
-    images = {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
+    images = {pattern: (sys.executable,) for pattern in PREBUILT}
+    images |= {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
     enact = Enact(
         engines=engines,
         kinds={name: load("kinds", name)() for name in names("kinds")},
@@ -103,7 +105,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     services = Services(
         config=config,
         store=store,
-        commands=Commands(store=store, files=files, placer=placer, clock=clock, images=frozenset(images)),
+        commands=Commands(store=store, files=files, placer=placer, clock=clock, images=images),
         logs=logs,
         files=files,
         engines=engines,

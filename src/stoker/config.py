@@ -134,13 +134,22 @@ SETTINGS: tuple[Setting, ...] = (
         "images",
         _table,
         {},
-        "Container images that an environment of this machine stands in for: image → interpreter and entry point, such as"
+        "Container images that an environment of this machine stands in for: image, or a pattern like `gcr.io/me/*` →"
+        " interpreter and entry point, such as"
         " `/opt/env/bin/python -m trainer.task`.",
     ),
     Setting("strict_runtimes", _flag, False, "Refuse a runtimeVersion that `runtimes` does not have."),
 )
 
+SECRETS = frozenset({"token"})
+"""Settings that are never shown: a screen is looked at, and a log is kept."""
+
 BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def shown(name: str, value: Any) -> Any:
+    """The value of a setting as it may be shown; of a secret only that it is set."""
+    return "(set)" if name in SECRETS and value else value
 
 
 def read_config(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker.core.convention import Convention
 from stoker.core.job import Attempt, Placement, Replica
 from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
@@ -31,6 +32,7 @@ def a_launch(*command: str, in_place: int = 0, env: dict[str, str] | None = None
     return Launch(
         attempt=ATTEMPT,
         number=1,
+        convention=Convention.AI_PLATFORM,
         primary_name="chief",
         told="{}",
         packages=(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from stoker.core.convention import Convention
 from stoker.core.job import Attempt, Job, Placement, Replica
 from stoker.core.launch import Launch, LaunchFile, Surroundings
 from stoker.core.spec import Group, Machine, Program
@@ -105,3 +106,34 @@ def test_an_image_is_stood_in_for_by_its_environment_and_entry_point() -> None:
 def test_a_containers_own_command_and_arguments_replace_the_images() -> None:
     (replica,) = launched(an_image_job(command=("sh", "-c"), args=("true",)), images=IMAGES).replicas
     assert replica.command == ("sh", "-c", "true")
+
+
+def a_custom_job(**group: Any) -> Job:
+    job = an_image_job(**group)
+    return replace(job, id="p/custom_42", spec=replace(job.spec, convention=Convention.VERTEX, job_dir="gs://b/out"))
+
+
+def test_a_module_in_an_image_is_run_by_the_images_python() -> None:
+    (replica,) = launched(a_custom_job(module="trainer.task", args=("--b",)), images=IMAGES, job_dir="/out").replicas
+    assert replica.command == ("/env/python", "-m", "trainer.task", "--b")  # and Vertex appends no --job-dir
+
+
+def test_a_custom_job_is_known_to_its_program_by_its_number() -> None:
+    env = launched(a_custom_job(), images=IMAGES).replicas[0].env
+    assert (env["CLOUD_ML_JOB_ID"], env["STOKER_JOB_NAME"]) == ("42", "custom_42")
+
+
+def test_variables_of_a_custom_job_refer_to_each_other() -> None:
+    given = {"A": "1", "B": "$(A)2", "C": "$(AIP_MODEL_DIR)", "D": "$$(A)", "E": "$(NONE) $(Z)", "Z": "/gcs/b/x"}
+    env = launched(a_custom_job(env=given), images=IMAGES, job_dir="/out", buckets={"b": "/b"}).replicas[0].env
+    assert [env[name] for name in given] == ["1", "12", "/out/model/", "$(A)", "$(NONE) $(Z)", "/b/x"]
+
+
+def test_only_vertex_has_references() -> None:
+    env = launched(an_image_job(env={"A": "1", "B": "$(A)"}), images=IMAGES).replicas[0].env
+    assert env["B"] == "$(A)"
+
+
+def test_mounts_in_a_containers_command_are_folders() -> None:
+    job = a_custom_job(command=("sh", "-c", "cat /gcs/b/x"))
+    assert launched(job, images=IMAGES, buckets={"b": "/b"}).replicas[0].command == ("sh", "-c", "cat /b/x", "--a")

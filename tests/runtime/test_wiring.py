@@ -24,6 +24,7 @@ def wired(role: str, index: int = 0, cluster: Cluster = CLUSTER, **changes: Any)
         "primary_name": "chief",
         "cloud_id": "p/j.1",
         "told": '{"worker_count": "2"}',
+        "convention": "AI_PLATFORM",
         "is_container": False,
         "devices": ["a", "b"],
         "visible_devices": "a,b",
@@ -61,6 +62,30 @@ def test_cluster_spec_is_for_containers_and_has_the_evaluator() -> None:
     assert spec["cluster"] == {"chief": ["h0:1"], "worker": ["h1:1", "h2:1"], "ps": ["h3:1"], "evaluator": ["h4:1"]}
     assert spec["task"] == {"type": "worker", "index": 0, "cloud": "p/j.1"}
     assert json.loads(found["CLOUD_ML_JOB"]) == {"worker_count": "2"}
+
+
+@pytest.mark.parametrize(("role", "pool"), [("chief", 0), ("worker", 1), ("ps", 2), ("evaluator", 3)])
+def test_vertex_numbers_its_worker_pools(role: str, pool: int) -> None:
+    found = wired(role, convention="VERTEX", told='{"worker_pool_specs": []}')
+    assert json.loads(found["CLUSTER_SPEC"]) == {
+        "cluster": {
+            "workerpool0": ["h0:1"],
+            "workerpool1": ["h1:1", "h2:1"],
+            "workerpool2": ["h3:1"],
+            "workerpool3": ["h4:1"],
+        },
+        "environment": "cloud",
+        "task": {"type": f"workerpool{pool}", "index": 0},
+        "job": {"worker_pool_specs": []},
+    }
+    assert set(json.loads(found["TF_CONFIG"])["cluster"]) == {"chief", "worker", "ps"}
+    assert "CLOUD_ML_JOB" not in found
+
+
+def test_vertex_leaves_out_empty_pools_and_tf_config_of_one() -> None:
+    found = wired("chief", cluster={"chief": [["h:1", "h:2", "h:3"]]}, convention="VERTEX")
+    assert json.loads(found["CLUSTER_SPEC"])["cluster"] == {"workerpool0": ["h:1"]}
+    assert "TF_CONFIG" not in found
 
 
 @pytest.mark.parametrize(("role", "index", "rank"), [("chief", 0, "0"), ("worker", 0, "1"), ("worker", 1, "2")])

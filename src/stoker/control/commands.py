@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
-from stoker.core.changes import Cancel, Change, NodeSeen, Relabel, Submit
+from stoker.core.changes import Cancel, Change, Forget, NodeSeen, Relabel, Submit
 from stoker.core.errors import NotReady, Violation
 from stoker.core.ids import job_id
+from stoker.core.images import StandIns, stand_in
 from stoker.core.job import Job, Request
 from stoker.core.node import Node
-from stoker.core.spec import JobSpec
+from stoker.core.spec import Group, JobSpec
 from stoker.scheduling.base import Placer
 from stoker.scheduling.decide import ever_fits
 from stoker.scheduling.explain import nearest_shape, wanted
@@ -30,7 +31,7 @@ class Commands:
     files: Files
     placer: Placer
     clock: Clock
-    images: Collection[str] = ()  # the container images that something here stands in for
+    images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
 
     def submit(
@@ -74,16 +75,26 @@ class Commands:
         self.store.commit([Relabel(job=job, labels=dict(labels), if_revision=if_revision)], by=owner)
         return self.store.job(job)
 
+    def forget(self, job: str, *, owner: str) -> None:
+        """Drop a job that has ended, with its output. Its files stay. Raises NotFound, or IllegalMove if it has not ended."""
+        self.store.commit([Forget(job=job)], by=owner)
+
     def _check_images(self, spec: JobSpec) -> None:
-        unknown = sorted({group.image for group in spec.groups if group.image} - set(self.images))
-        if unknown:
+        problems = dict.fromkeys(filter(None, map(self._image_problem, spec.groups)))
+        if problems:
             raise NotReady(
-                [
-                    Violation("master_config.image_uri", f"no engine here can run the image {image}")
-                    for image in unknown
-                ],
+                [Violation("master_config.image_uri", problem) for problem in problems],
                 fix="let an environment of this machine stand in for it (the setting `images`), or submit a Python package",
             )
+
+    def _image_problem(self, group: Group) -> str:
+        """Why a group's image cannot be run; empty if it can, or there is none."""
+        found = stand_in(self.images, group.image) if group.image else ()
+        if found is None:
+            return f"no engine here can run the image {group.image}"
+        if len(found) == 1 and not (group.command or group.module):
+            return f"what stands in for the image {group.image} has no entry point, and the job names no command"
+        return ""
 
     def _check_files(self, spec: JobSpec) -> None:
         missing = [uri for uri in (*spec.program.packages, spec.program.source) if uri and not self.files.exists(uri)]

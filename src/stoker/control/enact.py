@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from stoker.core.changes import Change, Note, Order, Start
 from stoker.core.errors import StokerError
+from stoker.core.images import StandIns
 from stoker.core.job import Attempt, Job
 from stoker.core.launch import Launch, LaunchFile, Surroundings
 from stoker.core.states import ReplicaState
 from stoker.core.world import World
 from stoker.engines.base import Engine, Request
 from stoker.kinds.base import Kind
+from stoker.kinds.mounts import mounted_buckets
 from stoker.store.files import Files
 
 _log = logging.getLogger("stoker.loop")
@@ -26,7 +28,7 @@ class Runtimes:
 
     default: str
     by_version: Mapping[str, str]
-    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    images: StandIns = field(default_factory=dict)
 
     def python(self, version: str) -> str:
         """The interpreter for a runtime version."""
@@ -76,11 +78,17 @@ class Enact:
         surroundings = Surroundings(
             python=self.runtimes.python(program.runtime),
             images=self.runtimes.images,
+            buckets=self._folders(mounted_buckets(job.spec)),
             job_dir=self.files.program_path(job.spec.job_dir) if job.spec.job_dir else "",
             packages=tuple(files[: len(program.packages)]),
             source=tuple(files[len(program.packages) :]),
         )
         return self.kinds[job.spec.kind].launch(job, attempt, surroundings)
+
+    def _folders(self, buckets: Iterable[str]) -> dict[str, str]:
+        """The folders of those buckets that are folders."""
+        places = {bucket: self.files.place(f"gs://{bucket}").path for bucket in buckets}
+        return {bucket: str(path) for bucket, path in places.items() if path is not None}
 
 
 def launch_files(job: Job) -> list[str]:

@@ -11,6 +11,10 @@ PROJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]{0,127}")
 """What a project may be called: an id or a number, opaque to Stoker."""
 
 
+CUSTOM_JOB_PREFIX = "custom_"
+"""A Vertex custom job goes by a number there; here its name is this and the number."""
+
+
 def job_id(project: str, name: str) -> str:
     """`proj`, `job` → `proj/job`."""
     return f"{project}/{name}"

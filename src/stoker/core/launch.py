@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .convention import Convention
+from .images import StandIns
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFile:
@@ -21,7 +24,8 @@ class Surroundings:
     """What the site adds to a job: where its files are, and with which Python it runs."""
 
     python: str  # the interpreter of the runtime that the job asked for
-    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # image → interpreter, entry point
+    images: StandIns = field(default_factory=dict)
+    buckets: Mapping[str, str] = field(default_factory=dict)  # of gs://, as far as the program names them → folder
     job_dir: str = ""  # as the program sees it: a plain path, or the URI where nothing maps it
     packages: tuple[LaunchFile, ...] = ()
     source: tuple[LaunchFile, ...] = ()
@@ -47,6 +51,7 @@ class Launch:
 
     attempt: str
     number: int
+    convention: Convention
     primary_name: str
     told: str
     packages: tuple[LaunchFile, ...]

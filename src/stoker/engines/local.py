@@ -76,6 +76,7 @@ class LocalEngine:
                     "role": r.role,
                     "index": r.index,
                     "is_alone": len(launch.replicas) == 1,
+                    "convention": launch.convention,
                     "primary_name": launch.primary_name,
                     "told": launch.told,
                     "cloud_id": launch.attempt,

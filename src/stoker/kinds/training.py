@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
+from stoker.core.convention import Convention
 from stoker.core.errors import NotFound
-from stoker.core.ids import split_job_id
+from stoker.core.ids import CUSTOM_JOB_PREFIX, split_job_id
+from stoker.core.images import stand_in
 from stoker.core.job import Attempt, Job
 from stoker.core.launch import Launch, LaunchReplica, Surroundings
 from stoker.core.spec import Group
+
+from .mounts import unmounted
+
+_REFERENCE = re.compile(r"\$(\$?)\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
 class Training:
@@ -16,10 +25,12 @@ class Training:
         """What to run for this attempt."""
         spec = job.spec
         groups = {group.role: group for group in spec.groups}
-        env = _environment(job, attempt, surroundings)
+        env = {role: _environment(job, group, attempt, surroundings) for role, group in groups.items()}
+        commands = {role: _command(job, group, surroundings) for role, group in groups.items()}
         return Launch(
             attempt=attempt.id,
             number=attempt.number,
+            convention=spec.convention,
             primary_name=spec.primary_name,
             told=spec.told,
             packages=surroundings.packages,
@@ -33,8 +44,8 @@ class Training:
                     node=place.node,
                     devices=place.devices,
                     python=_python(groups[place.role], surroundings),
-                    command=_command(job, groups[place.role], surroundings),
-                    env=env,
+                    command=commands[place.role],
+                    env=env[place.role],
                     is_container=bool(groups[place.role].image),
                 )
                 for place in attempt.placements
@@ -43,16 +54,20 @@ class Training:
 
 
 def _command(job: Job, group: Group, surroundings: Surroundings) -> tuple[str, ...]:
-    """The user's arguments, then `--job-dir` and the directory as two items (contract 3.1)."""
+    """The user's arguments, then, for AI Platform, `--job-dir` and the directory as two items (contract 3.1)."""
     program = job.spec.program
+    module = group.module or program.module
     if group.image:
-        start, args = group.command or _stand_in(group, surroundings), group.args or program.args
+        start = (_python(group, surroundings), "-m", module) if group.module else group.command
+        start = start or _stand_in(group, surroundings)
+        args = tuple(unmounted(text, surroundings.buckets) for text in group.args or program.args)
+        start = tuple(unmounted(text, surroundings.buckets) for text in start)
     elif program.command:
         return program.command  # a plain command is run as it was typed
     else:
-        start, args = (surroundings.python, "-m", program.module), program.args
-    job_dir = ("--job-dir", surroundings.job_dir) if surroundings.job_dir else ()
-    return (*start, *args, *job_dir)
+        start, args = (surroundings.python, "-m", module), group.args or program.args
+    is_told = surroundings.job_dir and job.spec.convention is Convention.AI_PLATFORM
+    return (*start, *args, *(("--job-dir", surroundings.job_dir) if is_told else ()))
 
 
 def _python(group: Group, surroundings: Surroundings) -> str:
@@ -62,16 +77,18 @@ def _python(group: Group, surroundings: Surroundings) -> str:
 
 def _stand_in(group: Group, surroundings: Surroundings) -> tuple[str, ...]:
     """The interpreter and entry point for an image. Raises NotFound: the setting may be gone since the job was accepted."""
-    if group.image not in surroundings.images:
+    found = stand_in(surroundings.images, group.image)
+    if found is None:
         raise NotFound(f"nothing here stands in for the image {group.image} any more (the setting `images`)")
-    return surroundings.images[group.image]
+    return found
 
 
-def _environment(job: Job, attempt: Attempt, surroundings: Surroundings) -> dict[str, str]:
-    """The variables that are the same for every replica. Those of the cluster come from runtime/wiring.py."""
+def _environment(job: Job, group: Group, attempt: Attempt, surroundings: Surroundings) -> dict[str, str]:
+    """The variables that are the same for every replica of a group. Those of the cluster come from runtime/wiring.py."""
     project, name = split_job_id(job.id)
+    is_vertex = job.spec.convention is Convention.VERTEX
     env = {
-        "CLOUD_ML_JOB_ID": name,
+        "CLOUD_ML_JOB_ID": name.removeprefix(CUSTOM_JOB_PREFIX) if is_vertex else name,
         "CLOUD_ML_PROJECT_ID": project,
         "CLOUD_ML_REGION": job.spec.region,
         "STOKER_JOB_ID": job.id,
@@ -88,4 +105,12 @@ def _environment(job: Job, attempt: Attempt, surroundings: Surroundings) -> dict
             "AIP_CHECKPOINT_DIR": f"{base}/checkpoints/",
             "AIP_TENSORBOARD_LOG_DIR": f"{base}/logs/",
         }
-    return env | dict(job.spec.program.env)
+    env |= job.spec.program.env
+    for key, value in group.env.items():
+        env[key] = unmounted(expanded(value, env) if is_vertex else value, surroundings.buckets)
+    return env
+
+
+def expanded(text: str, known: Mapping[str, str]) -> str:
+    """The text with `$(VAR)` replaced where VAR is known. `$$(VAR)` stands for `$(VAR)` itself (Vertex AI v1, EnvVar.value)."""
+    return _REFERENCE.sub(lambda m: m[0][1:] if m[1] else known.get(m[2], m[0]), text)

@@ -1,7 +1,8 @@
 """The environment variables by which each framework learns its place in the cluster. Pure.
 
 Sources: AI Platform Training, distributed-training-details and distributed-training-containers (TF_CONFIG, CLUSTER_SPEC);
-PyTorch, torch.distributed `env://` initialisation; JAX, `jax.distributed.initialize`.
+Vertex AI, distributed-training (worker pools); PyTorch, torch.distributed `env://` initialisation; JAX,
+`jax.distributed.initialize`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ Cluster = Dict[str, List[List[str]]]
 """Role → for each index its addresses: the cluster's own, then torch's and JAX's. Known once every replica has joined."""
 
 
+VERTEX = "VERTEX"  # as core/convention.py has it: nothing of Stoker's can be imported here
+POOLS = ("chief", "worker", "ps", "evaluator")
+
+
 def cluster_of(cluster: Cluster, primary_name: str) -> Dict[str, List[str]]:
     """The `cluster` of TF_CONFIG: the chief by its given name, no evaluators, no empty roles; the same for every replica."""
     names = {"chief": primary_name, "worker": "worker", "ps": "ps"}
@@ -21,7 +26,7 @@ def cluster_of(cluster: Cluster, primary_name: str) -> Dict[str, List[str]]:
 
 def wiring(request: Dict[str, Any], cluster: Cluster) -> Dict[str, str]:
     """Every variable that depends on who takes part and where."""
-    variables = _tensorflow(request, cluster)
+    variables = _vertex(request, cluster) if request["convention"] == VERTEX else _ai_platform(request, cluster)
     variables.update(_torch(request, cluster))
     variables.update(_jax(request, cluster))
     variables.update(_stoker(request, cluster))
@@ -29,15 +34,9 @@ def wiring(request: Dict[str, Any], cluster: Cluster) -> Dict[str, str]:
     return variables
 
 
-def _tensorflow(request: Dict[str, Any], cluster: Cluster) -> Dict[str, str]:
-    role, index = request["role"], request["index"]
-    task = {"type": request["primary_name"] if role == "chief" else role, "index": index, "cloud": request["cloud_id"]}
-    spec = {
-        "cluster": cluster_of(cluster, request["primary_name"]),
-        "task": task,
-        "job": json.loads(request["told"]),
-        "environment": "cloud",
-    }
+def _ai_platform(request: Dict[str, Any], cluster: Cluster) -> Dict[str, str]:
+    """TF_CONFIG for everybody, CLUSTER_SPEC for containers (contract 3.3, 3.4)."""
+    spec = _tf_config(request, cluster)
     variables = {"TF_CONFIG": json.dumps(spec)}
     if request["is_container"]:
         whole = dict(spec["cluster"])
@@ -46,6 +45,32 @@ def _tensorflow(request: Dict[str, Any], cluster: Cluster) -> Dict[str, str]:
         variables["CLUSTER_SPEC"] = json.dumps({**spec, "cluster": whole})
         variables["CLOUD_ML_JOB"] = request["told"]
     return variables
+
+
+def _vertex(request: Dict[str, Any], cluster: Cluster) -> Dict[str, str]:
+    """CLUSTER_SPEC by worker pools for everybody, evaluators among them; TF_CONFIG where there is more than one replica."""
+    pools = {f"workerpool{n}": cluster[role] for n, role in enumerate(POOLS) if cluster.get(role)}
+    spec = {
+        "cluster": {pool: [a[0] for a in addresses] for pool, addresses in pools.items()},
+        "environment": "cloud",
+        "task": {"type": f"workerpool{POOLS.index(request['role'])}", "index": request["index"]},
+        "job": json.loads(request["told"]),
+    }
+    variables = {"CLUSTER_SPEC": json.dumps(spec)}
+    if sum(map(len, cluster.values())) > 1:
+        variables["TF_CONFIG"] = json.dumps(_tf_config(request, cluster))
+    return variables
+
+
+def _tf_config(request: Dict[str, Any], cluster: Cluster) -> Dict[str, Any]:
+    role, index = request["role"], request["index"]
+    task = {"type": request["primary_name"] if role == "chief" else role, "index": index, "cloud": request["cloud_id"]}
+    return {
+        "cluster": cluster_of(cluster, request["primary_name"]),
+        "task": task,
+        "job": json.loads(request["told"]),
+        "environment": "cloud",
+    }
 
 
 def _ranks(cluster: Cluster) -> List[List[str]]:
