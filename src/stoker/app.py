@@ -27,6 +27,7 @@ from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
 from stoker.control.loop import Loop
+from stoker.control.queue import Queue
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
 from stoker.core.node import Node
@@ -80,7 +81,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     store = SqlStore(home / "stoker.db", clock)
     files = make_files(config)
     logs = Logs(home / "logs")
-    placer = load("placers", config["placer"])()
+    placer, policy = load("placers", config["placer"])(), load("policies", config["policy"])()
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
     images |= {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
     enact = Enact(
@@ -93,7 +94,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         store=store,
         logs=logs,
         engines=engines,
-        policy=load("policies", config["policy"])(),
+        policy=policy,
         placer=placer,
         enact=enact,
         clock=clock,
@@ -106,6 +107,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         config=config,
         store=store,
         commands=Commands(store=store, files=files, placer=placer, clock=clock, images=images),
+        queue=Queue(store, policy, clock),
         logs=logs,
         files=files,
         engines=engines,

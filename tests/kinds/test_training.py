@@ -124,8 +124,8 @@ def test_a_custom_job_is_known_to_its_program_by_its_number() -> None:
 
 
 def test_variables_of_a_custom_job_refer_to_each_other() -> None:
-    given = {"A": "1", "B": "$(A)2", "C": "$(AIP_MODEL_DIR)", "D": "$$(A)", "E": "$(NONE) $(Z)", "Z": "/gcs/b/x"}
-    env = launched(a_custom_job(env=given), images=IMAGES, job_dir="/out", buckets={"b": "/b"}).replicas[0].env
+    given = {"A": "1", "B": "$(A)2", "C": "$(AIP_MODEL_DIR)", "D": "$$(A)", "E": "$(NONE) $(Z)", "Z": "/gcs/bkt/x"}
+    env = launched(a_custom_job(env=given), images=IMAGES, job_dir="/out", buckets={"bkt": "/b"}).replicas[0].env
     assert [env[name] for name in given] == ["1", "12", "/out/model/", "$(A)", "$(NONE) $(Z)", "/b/x"]
 
 
@@ -135,5 +135,5 @@ def test_only_vertex_has_references() -> None:
 
 
 def test_mounts_in_a_containers_command_are_folders() -> None:
-    job = a_custom_job(command=("sh", "-c", "cat /gcs/b/x"))
-    assert launched(job, images=IMAGES, buckets={"b": "/b"}).replicas[0].command == ("sh", "-c", "cat /b/x", "--a")
+    job = a_custom_job(command=("sh", "-c", "cat /gcs/bkt/x"))
+    assert launched(job, images=IMAGES, buckets={"bkt": "/b"}).replicas[0].command == ("sh", "-c", "cat /b/x", "--a")

@@ -98,16 +98,19 @@ def comparisons(filter: Filter) -> Iterator[Comparison]:
             yield from comparisons(filter.part)
 
 
-def possible_values(filter: Filter, field: str) -> frozenset[str] | None:
-    """The values that a field can have in what passes; None: any. So a store need not look at everything."""
+def possible_values(filter: Filter, field: str, ops: tuple[str, ...] = ("=",)) -> frozenset[str] | None:
+    """The values that a field can have in what passes; None: any. So a store need not look at everything.
+
+    `ops`: those that mean equality for this field, but for a value with a `*`.
+    """
     match filter:
-        case Comparison(op="=") if filter.field == field:
+        case Comparison() if filter.field == field and filter.op in ops and "*" not in filter.value:
             return frozenset({filter.value})
         case And():
-            known = [v for part in filter.parts if (v := possible_values(part, field)) is not None]
+            known = [v for part in filter.parts if (v := possible_values(part, field, ops)) is not None]
             return frozenset.intersection(*known) if known else None
         case Or() if filter.parts:
-            each = [possible_values(part, field) for part in filter.parts]
+            each = [possible_values(part, field, ops) for part in filter.parts]
             return frozenset().union(*(v for v in each if v is not None)) if None not in each else None
         case _:
             return None

@@ -83,10 +83,23 @@ class Enum:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenEnum:
+    """A field with names, of which there are more than the table has: a name is taken as it is, and looked up elsewhere."""
+
+    numbers: Mapping[str, int]
+
+    def read(self, value: Any) -> str:
+        """The name."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            return Enum(self.numbers).read(value)
+        return _text(value)
+
+
+@dataclass(frozen=True, slots=True)
 class ListOf:
     """A repeated field."""
 
-    item: Kind | Enum | Message
+    item: Kind | Enum | OpenEnum | Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +160,7 @@ class Message:
         return f"{self.name} has no field {name!r}; {hint}"
 
 
-Field = Kind | Enum | ListOf | MapOf | Any_ | OutputOnly | Message
+Field = Kind | Enum | OpenEnum | ListOf | MapOf | Any_ | OutputOnly | Message
 
 
 def _read(kind: Field, value: Any, path: str, violations: list[Violation]) -> Any:
@@ -169,7 +182,7 @@ def _read(kind: Field, value: Any, path: str, violations: list[Violation]) -> An
                 return {str(key): part for key, part in parts.items() if part is not None}
             case Any_():
                 return value
-            case Kind() | Enum():
+            case Kind() | Enum() | OpenEnum():
                 return kind.read(value)
             case OutputOnly():
                 return None

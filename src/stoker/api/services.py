@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,19 @@ from starlette.requests import Request
 
 from stoker.config import Config
 from stoker.control.commands import Commands
+from stoker.control.queue import Queue
 from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
+from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs
 
 from .bell import Bell
+from .translation import SiteRules
 
 LARGEST_BODY_BYTES = 10 << 20
+TAKEN = "choose another name: that of a job stays taken, also when it has ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,7 @@ class Services:
     config: Config
     store: Store
     commands: Commands
+    queue: Queue
     logs: Logs
     files: Files
     engines: dict[str, Engine]
@@ -40,6 +45,34 @@ def services(request: Request) -> Services:
     """The services of the application that answers this request."""
     found: Services = request.app.state.services
     return found
+
+
+def site_rules(site: Services) -> SiteRules:
+    """What this site's settings add to the rules."""
+    return SiteRules(
+        runtime_versions=frozenset(site.config["runtimes"]),
+        strict_runtimes=site.config["strict_runtimes"],
+        grace_seconds=site.config["grace_seconds"],
+    )
+
+
+def check_places(files: Files, **fields: Sequence[str]) -> None:
+    """Raise BadSpec for what leads nowhere, or out of its bucket: at submission, not when the job starts."""
+    violations: list[Violation] = []
+    for field, uris in fields.items():
+        for uri in filter(None, uris):
+            try:
+                files.place(uri)
+            except BadSpec as error:
+                violations += [Violation(field, found.description) for found in error.violations]
+    if violations:
+        raise BadSpec(violations)
+
+
+def check_project(project: str) -> None:
+    """Raise BadSpec for what cannot be a project's id."""
+    if not PROJECT_NAME.fullmatch(project):
+        raise BadSpec([Violation("parent", f"{project[:80]!r} cannot be a project's id")])
 
 
 def user(request: Request) -> str:

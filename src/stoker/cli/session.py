@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
@@ -18,8 +17,9 @@ from stoker.core.errors import NotFound, StokerError, Unauthenticated, Unavailab
 from . import show
 
 if TYPE_CHECKING:
-    from stoker.api.dialects.aiplatform_v1.jobs import SiteRules
+    from stoker.api.translation import SiteRules
     from stoker.client.client import Client
+    from stoker.client.embedded import Found
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,21 +35,17 @@ def config() -> Config:
 
 def client(*, start: bool = True) -> Client:
     """A client of the configured server, or of this home's own. `start`: bring it up if it does not run, and say so."""
-    from stoker.client import embedded
-    from stoker.client.client import Client
+    from stoker.client.connection import client_of
 
     settings = config()
-    if settings["url"]:
-        return Client(settings["url"], settings["token"] or _token_of_home(settings))
-    found = embedded.find(settings)
-    if found is None:
-        if not start:
-            raise Unavailable("no server runs here", fix=_START_IT)
-        found = embedded.start(settings)
+
+    def started(found: Found) -> None:
+        """Say so: the user has not asked for it."""
         show.done(f"started the embedded server at {found.url} (home {settings.home}; stop it with: stoker down)")
         if not settings["auth"]:
             show.warn(NO_TOKEN)
-    return Client(found.url, settings["token"] or found.token)
+
+    return client_of(settings, start=start, started=started)
 
 
 def advised(error: StokerError) -> StokerError:
@@ -101,7 +97,7 @@ def the_project(project: str | None) -> str:
 
 def site_rules() -> SiteRules:
     """What this site's settings add to the rules of a job."""
-    from stoker.api.dialects.aiplatform_v1.jobs import SiteRules
+    from stoker.api.translation import SiteRules
 
     settings = config()
     return SiteRules(runtime_versions=frozenset(settings["runtimes"]), strict_runtimes=settings["strict_runtimes"])
@@ -143,17 +139,6 @@ def _job_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     return [job["name"] for job in jobs if job["name"].startswith(begun)]
 
 
-def _token_of_home(settings: Config) -> str:
-    """This home's token, for an address on this machine that its user has set: no other server, and no folder, gets it."""
-    try:
-        is_ours = urlsplit(settings["url"]).hostname in ("127.0.0.1", "localhost", "::1")
-        if is_ours and not _is_of_folder(settings, "url"):
-            return (settings.home / "token").read_text().strip()
-    except (OSError, ValueError):
-        pass
-    return ""
-
-
 def _token_advice(settings: Config) -> str:
     source = settings.values["token"].source
     if source != "default":
@@ -162,7 +147,3 @@ def _token_advice(settings: Config) -> str:
     if settings["url"]:
         return "set STOKER_TOKEN to the text of the file `token` in that server's home"
     return "stoker down, then stoker up: the server and this home have different tokens"
-
-
-def _is_of_folder(settings: Config, name: str) -> bool:
-    return Path(settings.values[name].source).name == "stoker.yaml"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from stoker.api.dialects.aiplatform_v1.jobs import (
-    SiteRules,
     answer,
     etag,
     label_violations,
@@ -16,6 +15,7 @@ from stoker.api.dialects.aiplatform_v1.jobs import (
     revision_of,
     timestamp,
 )
+from stoker.api.translation import SiteRules
 from stoker.core.errors import BadSpec, Unimplemented
 from stoker.core.job import Job
 from stoker.core.spec import Limits, Machine, Program

@@ -37,7 +37,7 @@ def test_create_answers_the_queued_job(http: TestClient) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", shown["createTime"])
     assert re.fullmatch(r"[A-Za-z0-9+/_=-]+", shown["etag"])
     assert not {"startTime", "endTime", "errorMessage"} & set(shown)
-    assert http.get(f"{JOBS}/j").json() == shown
+    assert http.get(f"{JOBS}/j").json() == shown | {"jobPosition": "1"}
 
 
 def test_an_id_is_taken_for_good(http: TestClient, stoker: Stoker) -> None:
@@ -171,7 +171,7 @@ def test_what_is_refused_for_its_mask_has_not_been_done(http: TestClient) -> Non
     assert http.get(f"{JOBS}/j").status_code == 404
     before = created(http)
     assert http.patch(f"{JOBS}/j?updateMask=labels&fields=a(", json={"labels": {"a": "1"}}).status_code == 400
-    assert http.get(f"{JOBS}/j").json() == before
+    assert http.get(f"{JOBS}/j").json() == before | {"jobPosition": "1"}
 
 
 # List.

@@ -14,6 +14,7 @@ from stoker.api.proto_json import (
     ListOf,
     MapOf,
     Message,
+    OpenEnum,
     OutputOnly,
 )
 
@@ -21,7 +22,26 @@ SCALE_TIER = Enum(
     {"BASIC": 0, "STANDARD_1": 1, "PREMIUM_1": 3, "CUSTOM": 5, "BASIC_GPU": 6, "BASIC_TPU": 7},
 )
 
-ACCELERATOR_CONFIG = Message("AcceleratorConfig", {"count": INT64, "type": STRING})
+# The discovery document gives names only; the numbers are those of Vertex AI's enum of the same names, the last two ours.
+ACCELERATORS = {
+    "ACCELERATOR_TYPE_UNSPECIFIED": 0,
+    "NVIDIA_TESLA_K80": 1,
+    "NVIDIA_TESLA_P100": 2,
+    "NVIDIA_TESLA_V100": 3,
+    "NVIDIA_TESLA_P4": 4,
+    "NVIDIA_TESLA_T4": 5,
+    "NVIDIA_TESLA_A100": 8,
+    "TPU_V2": 6,
+    "TPU_V3": 7,
+    "TPU_V4_POD": 10,
+    "TPU_V2_POD": 101,
+    "TPU_V3_POD": 102,
+}
+
+ACCELERATOR_CONFIG = Message(
+    "AcceleratorConfig",
+    {"count": INT64, "type": OpenEnum(ACCELERATORS)},  # open: every accelerator of the catalog may be named
+)
 
 DISK_CONFIG = Message("DiskConfig", {"bootDiskType": STRING, "bootDiskSizeGb": INT32})
 

@@ -1,9 +1,7 @@
-"""AI Platform v1 over HTTP: jobs.create, get, list, cancel, patch (contract, section 1)."""
+"""AI Platform v1 over HTTP: jobs.create, get, list, cancel, patch; the rest is in its neighbours (contract, section 1)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,31 +9,35 @@ from starlette.concurrency import run_in_threadpool
 
 from stoker.api.errors import about
 from stoker.api.field_mask import partial, read_mask
-from stoker.api.services import Services, read_json, services, user
+from stoker.api.listing import Filterable, page_of, read_page, read_wanted
+from stoker.api.proto_json import STRING
+from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
 from stoker.core.errors import BadSpec, NotFound, Unimplemented, Violation
-from stoker.core.ids import PROJECT_NAME, job_id
+from stoker.core.ids import job_id
+from stoker.core.states import JobState, ShownState
 from stoker.store.base import Listed
-from stoker.store.files import Files
 
-from .jobs import SiteRules, answer, label_violations, read_job, revision_of
-from .messages import JOB
+from . import later, places
+from .jobs import answer, label_violations, read_job, revision_of
+from .messages import JOB, TRAINING_INPUT
 
-LARGEST_PAGE = 100
-TAKEN = "choose another name: that of a job stays taken, also when it has ended"
+FILTERABLE = Filterable(
+    texts=frozenset(
+        {
+            "jobId",
+            "errorMessage",
+            *(f"trainingInput.{n}" for n, kind in TRAINING_INPUT.fields.items() if kind == STRING),
+        }
+    ),
+    times=frozenset({"createTime", "startTime", "endTime"}),
+    states={"STATE_UNSPECIFIED": None, **{str(state): state for state in ShownState}},
+    name="jobId",
+)
 
-router = APIRouter(prefix="/v1/projects/{project}")
+jobs = APIRouter(prefix="/v1/projects/{project}")
 
 
-def site_rules(site: Services) -> SiteRules:
-    """What this site's settings add to the rules."""
-    return SiteRules(
-        runtime_versions=frozenset(site.config["runtimes"]),
-        strict_runtimes=site.config["strict_runtimes"],
-        grace_seconds=site.config["grace_seconds"],
-    )
-
-
-@router.post("/jobs")
+@jobs.post("/jobs")
 async def create(project: str, request: Request, fields: str = "") -> Any:
     """jobs.create."""
     mask, body = read_mask(fields), await read_json(request)
@@ -60,33 +62,29 @@ def submit(site: Services, project: str, body: Any, owner: str, *, rehearse: boo
     return answer(Listed(n=0, job=job, attempt=None))
 
 
-@router.get("/jobs/{name}")
+@jobs.get("/jobs/{name}")
 def get(project: str, name: str, request: Request, fields: str = "") -> Any:
     """jobs.get."""
     _refuse_iam(name)
+    site, mask = services(request), read_mask(fields)
     with about("name"):
-        return partial(answer(services(request).store.job(job_id(project, name))), read_mask(fields))
+        return partial(_shown(site, site.store.job(job_id(project, name))), mask)
 
 
-@router.get("/jobs")
+@jobs.get("/jobs")
 def list_jobs(
     project: str, request: Request, pageSize: str = "20", pageToken: str = "", filter: str = "", fields: str = ""
 ) -> Any:
     """jobs.list, newest first."""
     check_project(project)
-    if filter:
-        raise Unimplemented("filters of jobs.list are not served by this Stoker yet")
-    size, before = _page(pageSize, pageToken)
-    found = services(request).store.jobs(project, before=before, limit=size + 1)
-    shown: dict[str, Any] = {}
-    if found:
-        shown["jobs"] = [answer(listed) for listed in found[:size]]
-    if len(found) > size:
-        shown["nextPageToken"] = str(found[size - 1].n)
-    return partial(shown, read_mask(fields))
+    site, mask = services(request), read_mask(fields)
+    page, wanted = read_page(pageSize, pageToken), read_wanted(filter, FILTERABLE)
+    found, token = page_of(site.store, project, page, wanted, wanted.which(), lambda listed: _shown(site, listed))
+    shown = ({"jobs": found} if found else {}) | ({"nextPageToken": token} if token else {})
+    return partial(shown, mask)
 
 
-@router.post("/jobs/{verb}")
+@jobs.post("/jobs/{verb}")
 async def cancel(project: str, verb: str, request: Request) -> Any:
     """jobs.cancel. Of no effect on a job that has ended."""
     _refuse_iam(verb)
@@ -101,7 +99,7 @@ async def cancel(project: str, verb: str, request: Request) -> Any:
     return {}
 
 
-@router.patch("/jobs/{name}")
+@jobs.patch("/jobs/{name}")
 async def patch(project: str, name: str, request: Request, updateMask: str = "", fields: str = "") -> Any:
     """jobs.patch: labels, guarded by an etag if the mask has one."""
     mask = read_mask(fields)
@@ -109,7 +107,7 @@ async def patch(project: str, name: str, request: Request, updateMask: str = "",
     with about("name"):
         job = job_id(project, name)
         changed = await run_in_threadpool(_relabel, services(request), job, labels, revision, user(request))
-    return partial(answer(changed), mask)
+    return partial(_shown(services(request), changed), mask)
 
 
 def _read_patch(body: Any, update_mask: str) -> tuple[dict[str, str] | None, int | None]:
@@ -131,23 +129,10 @@ def _relabel(site: Services, job: str, labels: dict[str, str] | None, revision: 
     return site.commands.relabel(job, kept, owner=owner, if_revision=revision)
 
 
-def check_project(project: str) -> None:
-    """Raise BadSpec for what cannot be a project's id."""
-    if not PROJECT_NAME.fullmatch(project):
-        raise BadSpec([Violation("parent", f"{project[:80]!r} cannot be a project's id")])
-
-
-def check_places(files: Files, **fields: Sequence[str]) -> None:
-    """Raise BadSpec for what leads nowhere, or out of its bucket: at submission, not when the job starts."""
-    violations: list[Violation] = []
-    for field, uris in fields.items():
-        for uri in filter(None, uris):
-            try:
-                files.place(uri)
-            except BadSpec as error:
-                violations += [Violation(field, found.description) for found in error.violations]
-    if violations:
-        raise BadSpec(violations)
+def _shown(site: Services, listed: Listed) -> dict[str, Any]:
+    """The job as this dialect shows it, with its place in the queue if it has one."""
+    is_waiting = listed.job.state is JobState.QUEUED
+    return answer(listed, position=site.queue.position(listed.job.id) if is_waiting else None)
 
 
 def _refuse_iam(verb: str) -> None:
@@ -156,9 +141,6 @@ def _refuse_iam(verb: str) -> None:
         raise Unimplemented("this Stoker has no IAM policies")
 
 
-def _page(size: str, token: str) -> tuple[int, int | None]:
-    if not re.fullmatch("[0-9]{1,9}", size):
-        raise BadSpec([Violation("page_size", f"{size[:20]!r} is not a number")])
-    if token and not re.fullmatch("[0-9]{1,18}", token):
-        raise BadSpec([Violation("page_token", "not a token that this server gave")])
-    return min(int(size) or 20, LARGEST_PAGE), int(token) if token else None
+router = APIRouter()
+for part in (jobs, later.router, places.router):
+    router.include_router(part)

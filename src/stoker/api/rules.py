@@ -1,0 +1,53 @@
+"""Rules of fields that several dialects share. The first line of each docstring is the rule as docs/fields.md tells it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from .translation import SiteRules, Whole, seconds
+
+MOST_PACKAGES = 100
+DISK_TYPES = ("pd-ssd", "pd-standard")
+_URI = re.compile(r"(gs|s3)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](/.*)?|/.*", re.DOTALL)
+
+
+def a_place(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
+    """`gs://BUCKET/…`, or an absolute path; a lawful bucket name."""
+    for uri in [value] if isinstance(value, str) and value else value or []:
+        if not _URI.fullmatch(uri):
+            rule = "neither gs://BUCKET/… nor an absolute path; a bucket name has 3 to 63 of a-z, 0-9, '-', '_', '.'"
+            yield f"{uri[:200]!r} is {rule}"
+
+
+def packages(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
+    """At most 100, each a readable `gs://BUCKET/…` or absolute path."""
+    if value is not None and len(value) > MOST_PACKAGES:
+        yield f"{len(value)} packages, of at most {MOST_PACKAGES}"
+    else:
+        yield from a_place(value, whole, site)
+
+
+def some_time(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
+    """Longer than 0s."""
+    if value is not None and seconds(value) <= 0:
+        yield "must be longer than 0s"
+
+
+def a_priority(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
+    """From 0 to 1000, greater first."""
+    if value is not None and not 0 <= value <= 1000:
+        yield f"{value} is not between 0 and 1000"
+
+
+def a_disk(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
+    """`pd-ssd` or `pd-standard`."""
+    if value is not None and value not in DISK_TYPES:
+        yield f"{value[:80]!r} is not known: use {' or '.join(DISK_TYPES)}"
+
+
+def a_disk_size(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
+    """At least 1."""
+    if value is not None and value < 1:
+        yield f"a disk of {value} GB is none"
