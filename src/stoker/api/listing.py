@@ -44,7 +44,8 @@ _JOB_STATES: Mapping[ShownState, frozenset[JobState]] = {
     ShownState.CANCELLED: frozenset({JobState.CANCELLED}),
 }
 
-Show: TypeAlias = Callable[[Listed], dict[str, Any]]
+Show: TypeAlias = Callable[[Listed], dict[str, Any] | None]
+"""None: it is not of this list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,17 +105,16 @@ def read_wanted(text: str, fields: Filterable) -> Wanted:
 
 def page_of(store: Store, project: str, page: Page, wanted: Wanted, which: Which, show: Show) -> tuple[list[Any], str]:
     """The jobs of a page as they are shown, and the token of the next one ("": there is none)."""
-    has_filter = wanted.filter != EVERYTHING
     shown: list[Any] = []
     last, looked_at = page.before, 0
     while True:
-        most = _AT_ONCE if has_filter else page.size + 1 - len(shown)
+        most = _AT_ONCE if wanted.filter != EVERYTHING else page.size + 1 - len(shown)
         found = store.jobs(project, before=last, limit=most, which=which)
         for listed in found:
             if len(shown) == page.size:
                 return shown, str(last)
             answer, last, looked_at = show(listed), listed.n, looked_at + 1
-            if not has_filter or wanted.passes(answer):
+            if answer is not None and wanted.passes(answer):
                 shown.append(answer)
         if len(found) < most:
             return shown, ""

@@ -30,6 +30,13 @@ def snake(name: str) -> str:
     return _CAMEL.sub(lambda m: "_" + m[1].lower(), name)
 
 
+def snake_keys(value: Any) -> Any:
+    """A message with its names in snake_case, as programs are told it."""
+    if isinstance(value, dict):
+        return {snake(key): snake_keys(part) for key, part in value.items()}
+    return [snake_keys(part) for part in value] if isinstance(value, list) else value
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """The type of a field: reads one value into its canonical form, or raises ValueError with what is needed."""
@@ -118,6 +125,8 @@ class Any_:
 class OutputOnly:
     """A field of answers. In a request it is ignored, not refused (contract, section 0)."""
 
+    kind: Enum | None = None
+
 
 @dataclass(frozen=True)
 class Message:
@@ -158,6 +167,21 @@ class Message:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         return f"{self.name} has no field {name!r}; {hint}"
+
+
+def with_numbers(kind: Field, value: Any) -> Any:
+    """An answer with its enums by number, as clients ask for with `$alt=json;enum-encoding=int`."""
+    match kind:
+        case Message():
+            return {name: with_numbers(kind.fields[name], part) for name, part in value.items()}
+        case ListOf():
+            return [with_numbers(kind.item, part) for part in value]
+        case OutputOnly(kind=Enum()):
+            return with_numbers(kind.kind, value)
+        case Enum() | OpenEnum():
+            return kind.numbers.get(value, value)
+        case _:
+            return value
 
 
 Field = Kind | Enum | OpenEnum | ListOf | MapOf | Any_ | OutputOnly | Message

@@ -24,6 +24,15 @@ REHEARSAL_POOL = "rehearsal/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """The fields of the request that refusals are put on: each dialect has its own."""
+
+    shape: str = "scale_tier"
+    image: str = "master_config.image_uri"
+    files: str = "package_uris"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
     """The commands, with what they need."""
 
@@ -44,11 +53,9 @@ class Commands:
         labels: Mapping[str, str],
         owner: str,
         rehearse: bool = False,
-        shape_field: str = "scale_tier",
+        fields: Fields = Fields(),
     ) -> Job:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
-
-        `shape_field`: the field of the request that a refusal of its machines is put on.
 
         Raises NotReady for packages that cannot be read and for what no node could ever hold, AlreadyExists for a taken id.
         """
@@ -56,10 +63,10 @@ class Commands:
         if rehearse:
             spec = replace(spec, pool=REHEARSAL_POOL + job)
         nodes = rehearsal_nodes(job, spec, self.rehearsal_engine) if rehearse else []
-        self._check_images(spec)
-        self._check_files(spec)
+        self._check_images(spec, fields.image)
+        self._check_files(spec, fields.files)
         if not rehearse:
-            self._check_capacity(spec, shape_field)
+            self._check_capacity(spec, fields.shape)
         row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
         changes: list[Change] = [Submit(job=row), *(NodeSeen(node=node) for node in nodes)]
         self.store.commit(changes, by=owner)
@@ -79,11 +86,11 @@ class Commands:
         """Drop a job that has ended, with its output. Its files stay. Raises NotFound, or IllegalMove if it has not ended."""
         self.store.commit([Forget(job=job)], by=owner)
 
-    def _check_images(self, spec: JobSpec) -> None:
+    def _check_images(self, spec: JobSpec, field: str) -> None:
         problems = dict.fromkeys(filter(None, map(self._image_problem, spec.groups)))
         if problems:
             raise NotReady(
-                [Violation("master_config.image_uri", problem) for problem in problems],
+                [Violation(field, problem) for problem in problems],
                 fix="let an environment of this machine stand in for it (the setting `images`), or submit a Python package",
             )
 
@@ -96,14 +103,11 @@ class Commands:
             return f"what stands in for the image {group.image} has no entry point, and the job names no command"
         return ""
 
-    def _check_files(self, spec: JobSpec) -> None:
+    def _check_files(self, spec: JobSpec, field: str) -> None:
         missing = [uri for uri in (*spec.program.packages, spec.program.source) if uri and not self.files.exists(uri)]
         if missing:
             raise NotReady(
-                [
-                    Violation("package_uris", f"{uri} does not exist, or cannot be read by this server")
-                    for uri in missing
-                ],
+                [Violation(field, f"{uri} does not exist, or cannot be read by this server") for uri in missing],
                 fix="upload it first (stoker jobs submit training --package-path does so), or correct the address",
             )
 

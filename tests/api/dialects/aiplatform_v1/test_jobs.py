@@ -10,11 +10,11 @@ import pytest
 from stoker.api.dialects.aiplatform_v1.jobs import (
     answer,
     etag,
-    label_violations,
     read_job,
     revision_of,
-    timestamp,
 )
+from stoker.api.labels import label_violations
+from stoker.api.times import timestamp
 from stoker.api.translation import SiteRules
 from stoker.core.errors import BadSpec, Unimplemented
 from stoker.core.job import Job

@@ -9,10 +9,11 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from stoker.api.labels import label_violations
+from stoker.api.times import timestamp
 from stoker.api.translation import SiteRules, violations_of
 from stoker.core.errors import BadSpec, Unimplemented, Violation
 from stoker.core.ids import JOB_NAME, split_job_id
@@ -26,7 +27,6 @@ from .messages import JOB, TRAINING_INPUT
 from .training import TRAINING, training_spec
 
 DIALECT = "aiplatform_v1"
-MOST_LABELS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,21 +107,6 @@ def consumed_units(job: Job) -> float:
     return round(job.spec.replicas * job.held_seconds / 3600, 4)
 
 
-def label_violations(labels: Mapping[str, str], *, path: str = "job.labels", longest: int = 63) -> list[Violation]:
-    """What is wrong with labels (contract 1.1; on Vertex they may have 64 characters)."""
-    if len(labels) > MOST_LABELS:
-        return [Violation(path, f"{len(labels)} labels, of at most {MOST_LABELS}")]
-    found = []
-    for key, value in labels.items():
-        if not _is_label(key, 1, longest) or not key[0].isalpha():
-            rule = f"a key is 1 to {longest} lower-case letters, digits, '_' and '-', and starts with a letter"
-            found.append(Violation(f"{path}.{key[:80]}", f"{key[:80]!r}: {rule}"))
-        elif not _is_label(value, 0, longest):
-            rule = f"a value is at most {longest} lower-case letters, digits, '_' and '-'"
-            found.append(Violation(f"{path}.{key}", f"{value[:80]!r}: {rule}"))
-    return found
-
-
 def etag(job: Job) -> str:
     """Changes with every change that a user can see."""
     return base64.b64encode(f"{job.revision}:{split_job_id(job.id)[1]}".encode()).decode()
@@ -135,17 +120,8 @@ def revision_of(text: str) -> int:
         return 0
 
 
-def timestamp(seconds: float) -> str:
-    """RFC 3339, UTC, to the second."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 @lru_cache(maxsize=1024)
 def _sent(body: str) -> dict[str, Any]:
     """The user's own part of the answer. Kept, as a job's body never changes; nobody may write into it."""
     sent = JOB.read(json.loads(body), "job", [])
     return TRAINING_INPUT.read(sent.get("trainingInput", {}), "", [])
-
-
-def _is_label(text: str, shortest: int, longest: int) -> bool:
-    return shortest <= len(text) <= longest and all(c.isalnum() or c in "_-" for c in text) and text == text.lower()

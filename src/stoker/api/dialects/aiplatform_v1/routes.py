@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from stoker.api.errors import about
 from stoker.api.field_mask import partial, read_mask
+from stoker.api.labels import label_violations
 from stoker.api.listing import Filterable, page_of, read_page, read_wanted
 from stoker.api.proto_json import STRING
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
@@ -18,7 +19,7 @@ from stoker.core.states import JobState, ShownState
 from stoker.store.base import Listed
 
 from . import later, places
-from .jobs import answer, label_violations, read_job, revision_of
+from .jobs import answer, read_job, revision_of
 from .messages import JOB, TRAINING_INPUT
 
 FILTERABLE = Filterable(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stoker.api.proto_json import snake
+from stoker.api.proto_json import snake_keys
 from stoker.api.rules import a_disk, a_disk_size, a_place, a_priority, some_time
 from stoker.api.shapes import checked, machine_of
 from stoker.api.translation import Row, SiteRules, Whole, anything, seconds, spec_of, targets_of
@@ -60,7 +60,7 @@ def training_spec(whole: Whole, site: SiteRules) -> tuple[JobSpec, tuple[Shape, 
     targets["limits.grace_seconds"] = site.grace_seconds
     shapes, _ = checked(r.asked_of_hardware(whole))
     groups = tuple(_group(shape, targets, image) for shape in shapes)
-    return spec_of(targets, groups=groups, told=json.dumps(_snake_keys(whole))), shapes
+    return spec_of(targets, groups=groups, told=json.dumps(snake_keys(whole))), shapes
 
 
 def _group(shape: Shape, targets: Mapping[str, Any], image: str) -> Group:
@@ -81,9 +81,3 @@ def _primary_name(whole: Whole, image: str) -> str:
         return "chief" if whole.get("useChiefInTfConfig") else "master"
     version = r.version(whole.get("runtimeVersion", ""))
     return "master" if version is not None and version <= (1, 15) else "chief"
-
-
-def _snake_keys(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {snake(key): _snake_keys(part) for key, part in value.items()}
-    return [_snake_keys(part) for part in value] if isinstance(value, list) else value

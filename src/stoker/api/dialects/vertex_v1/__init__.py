@@ -1,0 +1,1 @@
+"""Vertex AI v1: custom jobs (contract, section 7)."""
