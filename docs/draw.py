@@ -43,6 +43,8 @@ from stoker.core.states import (
     shown_state,
 )
 
+from .fields import fields
+
 DOCS = Path(__file__).parent
 
 JOB = {
@@ -262,6 +264,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configuration.md": configuration,
     "commands.md": commands,
     "errors.md": error_codes,
+    "fields.md": fields,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,10 @@ from stoker.api.dialects.aiplatform_v1.jobs import (
     read_job,
     revision_of,
 )
+from stoker.api.dialects.aiplatform_v1.messages import TRAINING_INPUT
+from stoker.api.dialects.aiplatform_v1.training import TRAINING
 from stoker.api.labels import label_violations
+from stoker.api.proto_json import Message
 from stoker.api.times import timestamp
 from stoker.api.translation import SiteRules
 from stoker.core.errors import BadSpec, Unimplemented
@@ -396,3 +400,21 @@ def test_times_are_to_the_second() -> None:
 
 def test_labels_of_a_whole_dictionary_cost_one_line() -> None:
     assert len(label_violations({f"K{n}": "v" for n in range(100_000)})) == 1
+
+
+def test_every_field_has_one_row() -> None:
+    """So that none is forgotten: what the message has, the table has, once. The two that are not served are refused."""
+
+    def leaves(message: Message, prefix: str = "") -> Iterator[str]:
+        for name, kind in message.fields.items():
+            path = prefix + name
+            if isinstance(kind, Message) and path not in rows and path not in NOT_SERVED:
+                yield from leaves(kind, f"{path}.")
+            else:
+                yield path
+
+    rows = [row.field for row in TRAINING]
+    assert sorted(rows) == sorted(set(leaves(TRAINING_INPUT)) - NOT_SERVED)
+
+
+NOT_SERVED = {"hyperparameters"}

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from google.cloud import aiplatform_v1
 from starlette.testclient import TestClient
 
-from stoker.api.dialects.vertex_v1.custom_jobs import read_custom_job
-from stoker.api.dialects.vertex_v1.messages import ACCELERATOR_TYPE, JOB_STATE, RESERVATION_AFFINITY, SCHEDULING
+from stoker.api.dialects.vertex_v1.custom_jobs import POOL as POOL_ROWS
+from stoker.api.dialects.vertex_v1.custom_jobs import SPEC, read_custom_job
+from stoker.api.dialects.vertex_v1.messages import (
+    ACCELERATOR_TYPE,
+    CUSTOM_JOB_SPEC,
+    JOB_STATE,
+    RESERVATION_AFFINITY,
+    SCHEDULING,
+    WORKER_POOL_SPEC,
+)
+from stoker.api.proto_json import Message
 from stoker.api.translation import SiteRules
 from stoker.app import Stoker
 from stoker.core.changes import MoveJob
@@ -263,3 +273,19 @@ def test_what_stands_beside_custom_jobs_is_not_served(http: TestClient) -> None:
     for path in ("trainingPipelines", "endpoints/1:predict", "pipelineJobs/1"):
         answer = http.request("POST", f"/v1/projects/p/locations/us-central1/{path}", json={})
         assert answer.json()["error"]["status"] == "UNIMPLEMENTED"
+
+
+def test_every_field_has_one_row() -> None:
+    """So that none is forgotten: what the messages have, the tables have, once."""
+
+    def leaves(message: Message, known: set[str], prefix: str = "") -> Iterator[str]:
+        for name, kind in message.fields.items():
+            if isinstance(kind, Message) and (prefix + name not in known or name == "containerSpec"):
+                yield from leaves(kind, known, f"{prefix}{name}.")
+            else:
+                yield prefix + name
+
+    pool = [row.field for row in POOL_ROWS if row.field != "containerSpec"]  # the row of its being there at all
+    assert sorted(pool) == sorted(leaves(WORKER_POOL_SPEC, set(pool)))
+    spec = [row.field for row in SPEC]
+    assert sorted(spec) == sorted(leaves(CUSTOM_JOB_SPEC, set(spec)))
