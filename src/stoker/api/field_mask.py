@@ -10,13 +10,13 @@ from stoker.core.errors import BadSpec, Violation
 Mask = dict[str, "Mask"]
 """Name → what is wanted below it; empty: all of it."""
 
-_TOKEN = re.compile(r"\s*(\w+|[*(),/])\s*")
+_TOKEN = re.compile(r"\s*([\w-]+|[*(),/])\s*")
 _DEEPEST = 20
 
 
-def read_mask(fields: str) -> Mask:
+def read_mask(fields: str, name: str = "fields") -> Mask:
     """The mask that was asked for. Raises BadSpec; to be read before anything is done, for what is done stays done."""
-    return _Reader(fields).mask() if fields else {}
+    return _Reader(fields, name).mask() if fields else {}
 
 
 def partial(answer: Any, mask: Mask) -> Any:
@@ -34,8 +34,9 @@ def partial(answer: Any, mask: Mask) -> Any:
 class _Reader:
     """Reads a mask, token by token."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, name: str) -> None:
         self._text = text
+        self._name = name
         self._tokens = _TOKEN.findall(text)
         if _TOKEN.sub("", text):
             raise self._bad()
@@ -74,4 +75,4 @@ class _Reader:
 
     def _bad(self) -> BadSpec:
         wanted = "a list of fields, like jobs(jobId,state),nextPageToken"
-        return BadSpec([Violation("fields", f"{self._text[:200]!r} is not {wanted}")])
+        return BadSpec([Violation(self._name, f"{self._text[:200]!r} is not {wanted}")])

@@ -97,9 +97,7 @@ class OpenEnum:
 
     def read(self, value: Any) -> str:
         """The name."""
-        if isinstance(value, int) and not isinstance(value, bool):
-            return Enum(self.numbers).read(value)
-        return _text(value)
+        return _text(value) if isinstance(value, str) else Enum(self.numbers).read(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +174,8 @@ def with_numbers(kind: Field, value: Any) -> Any:
             return {name: with_numbers(kind.fields[name], part) for name, part in value.items()}
         case ListOf():
             return [with_numbers(kind.item, part) for part in value]
-        case OutputOnly(kind=Enum()):
-            return with_numbers(kind.kind, value)
+        case OutputOnly(kind=Enum() as shown):
+            return with_numbers(shown, value)
         case Enum() | OpenEnum():
             return kind.numbers.get(value, value)
         case _:
@@ -217,7 +215,7 @@ def _read(kind: Field, value: Any, path: str, violations: list[Violation]) -> An
 
 def _text(value: Any) -> str:
     """A text; a number counts as its digits, for YAML reads 2.11 as a number. Refused is what no program can be handed."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63:
         return str(value)
     if not isinstance(value, str):
         raise ValueError(f"a text is needed, not {_shown(value)}; put it in quotes")

@@ -29,6 +29,14 @@ def packages(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
         yield from a_place(value, whole, site)
 
 
+def a_module(value: Any) -> Iterable[str]:
+    """A dotted name, as `python -m` takes it."""
+    if value and (
+        value.startswith("-") or any(not part or not part.isprintable() or " " in part for part in value.split("."))
+    ):
+        yield f"{value[:80]!r} is not the name of a module, such as trainer.task"
+
+
 def some_time(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
     """Longer than 0s."""
     if value is not None and seconds(value) <= 0:

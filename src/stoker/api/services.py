@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from stoker.engines.base import Engine
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs
+from stoker.store.objects.objects import Objects
+from stoker.store.objects.uploads import Uploads
 
 from .bell import Bell
 from .translation import SiteRules
@@ -36,6 +39,8 @@ class Services:
     queue: Queue
     logs: Logs
     files: Files
+    objects: Objects
+    uploads: Uploads
     engines: dict[str, Engine]
     bell: Bell
     shut_down: Callable[[], None]
@@ -94,11 +99,19 @@ async def read_json(request: Request) -> Any:
     if kind and not (kind in ("application/json", "text/json") or kind.endswith("+json")):
         raise UnsupportedType(f"a body of the type {kind[:80]!r}", fix="send JSON: Content-Type: application/json")
     try:
-        return json.loads(bytes(body), parse_constant=_no_constant)
+        return json.loads(bytes(body), parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise BadSpec([Violation("body", "the JSON is nested too deeply")]) from None
     except (ValueError, UnicodeDecodeError) as error:
         raise BadSpec([Violation("body", f"not JSON: {error}")]) from None
+
+
+def _finite(digits: str) -> float:
+    """A number that is written with a point or an exponent. Raises ValueError for one that is out of reach: 1e999."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return number
 
 
 def _no_constant(name: str) -> Any:

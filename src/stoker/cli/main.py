@@ -31,6 +31,7 @@ VERBS: Mapping[str, str] = {
     "accelerators": "Look up GPUs and TPUs",
     "regions": "Look up regions",
     "local": "Train without a server, as gcloud's `local train`",
+    "env": "Point gcloud and Google's Python clients at the server",
     "config": "Show and change settings",
     "completion": "Print the completion script of a shell",
     "help": "Show the help of a command",

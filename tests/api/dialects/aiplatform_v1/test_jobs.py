@@ -15,14 +15,14 @@ from stoker.api.dialects.aiplatform_v1.jobs import (
     revision_of,
 )
 from stoker.api.dialects.aiplatform_v1.messages import TRAINING_INPUT
-from stoker.api.dialects.aiplatform_v1.training import TRAINING
+from stoker.api.dialects.aiplatform_v1.training import TRAINING, as_training
 from stoker.api.labels import label_violations
 from stoker.api.proto_json import Message
 from stoker.api.times import timestamp
 from stoker.api.translation import SiteRules
 from stoker.core.errors import BadSpec, Unimplemented
 from stoker.core.job import Job
-from stoker.core.spec import Limits, Machine, Program
+from stoker.core.spec import Group, JobSpec, Limits, Machine, Program
 from stoker.core.states import JobState
 from stoker.store.base import Listed
 from tests.api.bodies import PACKAGE, a_job_body, a_training, custom
@@ -400,6 +400,25 @@ def test_times_are_to_the_second() -> None:
 
 def test_labels_of_a_whole_dictionary_cost_one_line() -> None:
     assert len(label_violations({f"K{n}": "v" for n in range(100_000)})) == 1
+
+
+def test_a_job_of_another_dialect_is_told_in_these_words() -> None:
+    t4 = Machine(type="n1-standard-8", accelerator=T4, accelerator_milli=2000)
+    groups = (
+        Group(role="chief", count=1, machine=Machine(), image="gcr.io/p/i"),
+        Group(role="worker", count=3, machine=t4),
+    )
+    spec = JobSpec(program=Program(args=("--a",)), groups=groups, region="us-central1", job_dir="gs://bkt/x")
+    assert as_training(spec) == {
+        "scaleTier": "CUSTOM",
+        "region": "us-central1",
+        "jobDir": "gs://bkt/x",
+        "args": ["--a"],
+        "masterConfig": {"imageUri": "gcr.io/p/i"},
+        "workerType": "n1-standard-8",
+        "workerCount": "3",
+        "workerConfig": {"acceleratorConfig": {"type": T4, "count": "2"}},
+    }
 
 
 def test_every_field_has_one_row() -> None:

@@ -24,7 +24,7 @@ from stoker.hardware.rules import Shape
 from stoker.store.base import Listed
 
 from .messages import JOB, TRAINING_INPUT
-from .training import TRAINING, training_spec
+from .training import TRAINING, as_training, training_spec
 
 DIALECT = "aiplatform_v1"
 
@@ -82,8 +82,7 @@ def answer(listed: Listed, *, position: int | None = None) -> dict[str, Any]:
     job, attempt = listed.job, listed.attempt
     state = shown_state(job.state, job.wish, attempt.state if attempt else None, attempt.cause if attempt else None)
     shown: dict[str, Any] = {"jobId": split_job_id(job.id)[1]}
-    if job.request.dialect == DIALECT:
-        shown["trainingInput"] = _sent(job.request.body)
+    shown["trainingInput"] = _sent(job.request.body) if job.request.dialect == DIALECT else as_training(job.spec)
     shown |= {"createTime": timestamp(job.submitted_at), "state": str(state), "etag": etag(job)}
     if job.labels:
         shown["labels"] = dict(job.labels)

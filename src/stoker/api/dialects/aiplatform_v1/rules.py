@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stoker.api.proto_json import snake
-from stoker.api.rules import packages
+from stoker.api.rules import a_module, packages
 from stoker.api.shapes import MOST_REPLICAS, Asked, shape_violations
 from stoker.api.translation import SiteRules, Whole, seconds, value_at
 from stoker.core.errors import Violation
@@ -38,7 +38,7 @@ def machines(value: Any, whole: Whole, site: SiteRules) -> Iterable[Violation]:
         count = int(whole.get(f"{prefix}Count", 0)) if role != "chief" else 1
         if count > MOST_REPLICAS:
             yield Violation(f"{snake(prefix)}_count", f"{count} replicas, of at most {MOST_REPLICAS}")
-        accelerator = value_at(whole, f"{prefix}Config.acceleratorConfig") or {}
+        accelerator = _accelerator(prefix, whole)
         if accelerator and not ("count" in accelerator and "type" in accelerator):
             yield Violation(f"{snake(prefix)}_config.accelerator_config", "needs both count and type")
     yield from shape_violations(asked_of_hardware(whole), _path)
@@ -63,9 +63,10 @@ def packages_or_image(value: Any, whole: Whole, site: SiteRules) -> Iterable[str
 
 
 def module_or_image(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
-    """Required without an image (rule 8)."""
+    """Required without an image; a dotted name (rule 8)."""
     if not value and not _image(whole):
         yield "a Python program needs the module to run, such as trainer.task"
+    yield from a_module(value)
 
 
 def a_runtime(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
@@ -131,7 +132,7 @@ def version(text: str) -> tuple[int, int] | None:
 
 def _request(role: str, whole: Whole) -> RoleRequest:
     prefix = PREFIX[role]
-    accelerator = value_at(whole, f"{prefix}Config.acceleratorConfig") or {}
+    accelerator = _accelerator(prefix, whole)
     if not ("count" in accelerator and "type" in accelerator):
         accelerator = {}
     return RoleRequest(
@@ -141,6 +142,13 @@ def _request(role: str, whole: Whole) -> RoleRequest:
         accelerator=accelerator.get("type", ""),
         accelerator_count=int(accelerator.get("count", 0)),
     )
+
+
+def _accelerator(prefix: str, whole: Whole) -> Whole:
+    """The acceleratorConfig of a role; empty where it says "none" in so many words."""
+    found: Whole = value_at(whole, f"{prefix}Config.acceleratorConfig") or {}
+    is_none = found.get("type") in (None, "ACCELERATOR_TYPE_UNSPECIFIED") and found.get("count") in (None, "0")
+    return {} if is_none else found
 
 
 def _path(role: str, field: str) -> str:

@@ -63,6 +63,24 @@ def training_spec(whole: Whole, site: SiteRules) -> tuple[JobSpec, tuple[Shape, 
     return spec_of(targets, groups=groups, told=json.dumps(snake_keys(whole))), shapes
 
 
+def as_training(spec: JobSpec) -> dict[str, Any]:
+    """A job of another dialect in the words of this one, as far as it has them."""
+    program = spec.program
+    told: dict[str, Any] = {"scaleTier": "CUSTOM", "region": spec.region, "jobDir": spec.job_dir}
+    told |= {"packageUris": list(program.packages), "pythonModule": program.module, "args": list(program.args)}
+    for group in spec.groups:
+        prefix, machine = r.PREFIX[group.role], group.machine
+        told[f"{prefix}Type"] = machine.type
+        if group.role != "chief":
+            told[f"{prefix}Count"] = str(group.count)
+        accelerator = (
+            {"type": machine.accelerator, "count": str(machine.accelerators)} if machine.accelerators else None
+        )
+        config = {"imageUri": group.image, "acceleratorConfig": accelerator}
+        told[f"{prefix}Config"] = {name: value for name, value in config.items() if value}
+    return {name: value for name, value in told.items() if value}
+
+
 def _group(shape: Shape, targets: Mapping[str, Any], image: str) -> Group:
     own = f"groups.{shape.role}"
     return Group(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from stoker.api.rules import a_module as module_name
 from stoker.api.rules import packages
 from stoker.api.shapes import MOST_REPLICAS, Asked
 from stoker.api.translation import SiteRules, Whole, seconds, value_at
@@ -79,9 +80,10 @@ def some_packages(value: Any, pool: Whole, site: SiteRules) -> Iterable[str]:
 
 
 def a_module(value: Any, pool: Whole, site: SiteRules) -> Iterable[str]:
-    """Required."""
+    """Required; a dotted name."""
     if "pythonPackageSpec" in pool and not value:
         yield "a Python program needs the module to run, such as trainer.task"
+    yield from module_name(value)
 
 
 def variables(value: Any, pool: Whole, site: SiteRules) -> Iterable[str]:
