@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that follow from the code: states, configuration, commands, errors.
+"""Writes the pages of docs/ that follow from the code: states, configuration, commands, errors, api.
 
     python -m docs.draw            write them
     python -m docs.draw --check    write nothing; end with 1 if one is stale
@@ -22,6 +22,8 @@ from typing import Any
 
 import click
 
+from docs.draw_api import api
+from docs.markdown import page, table
 from stoker.api.errors import STATUS
 from stoker.cli import show
 from stoker.cli.main import VERBS
@@ -231,6 +233,8 @@ def error_codes() -> str:
         "`fix` stands beside `message` where there is something to do. A request that is wrong (`bad_spec`) or cannot be"
         " carried out (`not_ready`) lists everything that is wrong at once, under `details[].fieldViolations[]`, each with"
         " the path of its field and a sentence. So does `not_found` or `already_exists`, where a field names the thing.",
+        "In Python the same classes are raised; `stoker.StokerError` is above them all. One more is raised by `job.wait()` and"
+        " answered by no server: `stoker.JobFailed`, with the job's `state`, `exit_code` and message ([sdk.md](sdk.md)).",
         "## Codes",
         table(["Code", "Class", "HTTP", "Exit code", "Meaning"], rows),
         "One more: a request whose Host header names somebody else is answered with 421 `PERMISSION_DENIED`.",
@@ -264,6 +268,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configuration.md": configuration,
     "commands.md": commands,
     "errors.md": error_codes,
+    "api.md": api,
     "fields.md": fields,
 }
 
@@ -375,18 +380,6 @@ def exit_code(kind: type[errors.StokerError]) -> int:
 def first_line(kind: type) -> str:
     """The first line of a docstring."""
     return (kind.__doc__ or "").splitlines()[0]
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in markdown."""
-    lines = [headers, ["---"] * len(headers), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def page(title: str, *parts: str) -> str:
-    """A whole page."""
-    source = "drawn by `docs/draw.py` from the code; do not edit it, but run `make docs`"
-    return "\n\n".join([f"# {title}", f"<!-- {source} -->", *(part.strip("\n") for part in parts)]) + "\n"
 
 
 def stale() -> list[str]:

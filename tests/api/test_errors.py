@@ -32,7 +32,8 @@ def body(error: StokerError) -> dict[str, Any]:
 
 
 def test_every_error_has_its_status() -> None:
-    assert {kind.code for kind in every_error() if kind is not AboutField} <= set(STATUS)
+    answered = [k for k in every_error() if k is not AboutField and not k.__module__.startswith("stoker.client")]
+    assert {kind.code for kind in answered} <= set(STATUS)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def printed(stoker: Stoker, *texts: str, first: int = 1) -> None:
 def test_what_there_is_without_waiting(http: TestClient, stoker: Stoker) -> None:
     run(http)
     printed(stoker, "a", "b")
-    state, *logs = events(http, "?follow_to_end=false")
+    state, *logs = events(http, "?follow=false")
     assert (state["kind"], state["state"], state["replicas"]) == ("state", "QUEUED", 1)
     assert [(e["kind"], e["replica"], e["text"]) for e in logs] == [("log", "chief-0", "a"), ("log", "chief-0", "b")]
 
@@ -47,17 +47,17 @@ def test_what_there_is_without_waiting(http: TestClient, stoker: Stoker) -> None
 def test_a_reader_goes_on_where_it_was(http: TestClient, stoker: Stoker) -> None:
     run(http)
     printed(stoker, "a", "b")
-    offset = events(http, "?follow_to_end=false")[1]["offset"]
+    sequence = events(http, "?follow=false")[1]["sequence"]
     printed(stoker, "c", first=3)
-    later = events(http, f"?follow_to_end=false&offset={offset}")
+    later = events(http, f"?follow=false&after={sequence}")
     assert [e["text"] for e in later if e["kind"] == "log"] == ["b", "c"]
-    assert [e["kind"] for e in events(http, "?follow_to_end=false&offset=99999999")] == ["state"]
+    assert [e["kind"] for e in events(http, "?follow=false&after=99999999")] == ["state"]
 
 
 def test_without_logs_there_are_none(http: TestClient, stoker: Stoker) -> None:
     run(http)
     printed(stoker, "a")
-    assert [e["kind"] for e in events(http, "?follow_to_end=false&logs=false")] == ["state"]
+    assert [e["kind"] for e in events(http, "?follow=false&logs=false")] == ["state"]
 
 
 def test_it_tells_the_end_and_then_ends(http: TestClient, stoker: Stoker) -> None:
@@ -78,9 +78,7 @@ def test_it_tells_the_end_and_then_ends(http: TestClient, stoker: Stoker) -> Non
 def test_a_thousand_lines_and_more(http: TestClient, stoker: Stoker) -> None:
     run(http)
     printed(stoker, *map(str, range(2500)))
-    assert [e["text"] for e in events(http, "?follow_to_end=false") if e["kind"] == "log"] == list(
-        map(str, range(2500))
-    )
+    assert [e["text"] for e in events(http, "?follow=false") if e["kind"] == "log"] == list(map(str, range(2500)))
 
 
 def test_it_ends_with_the_server(http: TestClient, stoker: Stoker) -> None:
@@ -88,7 +86,7 @@ def test_it_ends_with_the_server(http: TestClient, stoker: Stoker) -> None:
 
     async def story() -> list[str]:
         stoker.services.bell.attach()
-        stream = follow(stoker.services, "p/r", logs=True, offset=0, to_end=True)
+        stream = follow(stoker.services, "p/r", logs=True, after=0, to_end=True)
         first = await anext(stream)
         stoker.services.bell.close()
         return [first, *[line async for line in stream]]

@@ -8,7 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from stoker.cli.job_flags import UserArgsCommand, job_flags, merge
+from stoker.cli.job_flags import UserArgsCommand, job_flags
+from stoker.client.job_body import merge
 from stoker.core.errors import BadSpec
 
 ALL_FLAGS = """

@@ -104,8 +104,12 @@ def test_what_is_no_address(url: str) -> None:
         (lambda c: c.job("p", "j"), "GET", "/v1/projects/p/jobs/j", None),
         (lambda c: c.details("p", "j"), "GET", "/stoker/v1/projects/p/jobs/j", None),
         (lambda c: c.jobs("p", 7), "GET", "/stoker/v1/projects/p/jobs?limit=7", None),
+        (lambda c: c.explain("p", "j"), "GET", "/stoker/v1/projects/p/jobs/j/explain", None),
+        (lambda c: c.metrics("p", "j"), "GET", "/stoker/v1/projects/p/jobs/j/metrics", None),
+        (lambda c: list(c.artifacts("p", "j")), "GET", "/stoker/v1/projects/p/jobs/j/artifacts?limit=1000", None),
+        (lambda c: c.settings(), "GET", "/stoker/v1/settings", None),
         (lambda c: c.live_jobs(), "GET", "/stoker/v1/jobs", None),
-        (lambda c: c.story("p", "j"), "GET", "/stoker/v1/projects/p/jobs/j/story", None),
+        (lambda c: list(c.story("p", "j")), "GET", "/stoker/v1/projects/p/jobs/j/story?limit=1000", None),
         (lambda c: c.cancel("p", "j"), "POST", "/v1/projects/p/jobs/j:cancel", {}),
         (
             lambda c: c.relabel("p", "j", {"a": "b"}),
@@ -268,9 +272,9 @@ class Cut(httpx.SyncByteStream):
         raise httpx.RemoteProtocolError("peer closed connection")
 
 
-def log(text: str, offset: int) -> dict[str, Any]:
+def log(text: str, sequence: int) -> dict[str, Any]:
     """A line of output."""
-    return {"kind": "log", "text": text, "offset": offset}
+    return {"kind": "log", "text": text, "sequence": sequence}
 
 
 def text_of(*events: dict[str, Any] | None) -> httpx.Response:
@@ -299,7 +303,7 @@ def a_server(*answers: httpx.Response | Exception) -> tuple[Handler, list[dict[s
 def test_a_stream_ends_with_its_job() -> None:
     handler, asked = a_server(text_of({"kind": "state"}, None, log("a", 5), None, END))
     assert list(a_client(handler).stream("p", "j", logs=False)) == [{"kind": "state"}, log("a", 5), END]
-    assert asked == [{"logs": "false", "offset": "0", "follow_to_end": "true"}]
+    assert asked == [{"logs": "false", "after": "0", "follow": "true"}]
 
 
 def test_a_stream_that_is_cut_goes_on_where_it_was() -> None:
@@ -310,7 +314,7 @@ def test_a_stream_that_is_cut_goes_on_where_it_was() -> None:
     pauses: list[float] = []
     told = list(a_client(handler, pauses=pauses).stream("p", "j"))
     assert [t.get("text", t["kind"]) for t in told] == ["a", "b", "cut", "c", "end"]
-    assert [a["offset"] for a in asked] == ["0", "9", "9", "9"]
+    assert [a["after"] for a in asked] == ["0", "9", "9", "9"]
     assert pauses == [0.1, 0.2, 0.4]
 
 
@@ -337,7 +341,7 @@ def test_a_server_that_was_never_there_is_not_waited_for() -> None:
 def test_without_following_one_answer_is_all() -> None:
     handler, asked = a_server(text_of({"kind": "state"}, log("a", 5)))
     assert [t["kind"] for t in a_client(handler).stream("p", "j", follow=False)] == ["state", "log"]
-    assert asked[0]["follow_to_end"] == "false"
+    assert asked[0]["follow"] == "false"
 
 
 def test_a_stream_of_a_job_that_never_was() -> None:
@@ -372,3 +376,95 @@ def test_a_client_that_is_forgotten_lets_go_of_its_connection() -> None:
     del forgotten
     gc.collect()
     assert gone() is None and [transport.closed for transport in transports] == [True, True]
+
+
+# Pages.
+
+
+def test_a_list_is_asked_for_page_by_page_as_it_is_taken() -> None:
+    pages = {None: {"jobs": [{"name": "c"}, {"name": "b"}], "next": 7}, "7": {"jobs": [{"name": "a"}], "next": None}}
+    asked: list[str | None] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.params.get("before"))
+        return httpx.Response(200, json=pages[asked[-1]])
+
+    found = a_client(handler).all_jobs("p")
+    assert next(found)["name"] == "c" and asked == [None]
+    assert [job["name"] for job in found] == ["b", "a"] and asked == [None, "7"]
+
+
+# Logs.
+
+
+def test_logs_that_are_cut_go_on_where_they_were() -> None:
+    handler, asked = a_server(httpx.Response(200, stream=Cut(log("a", 5), log("b", 9))), text_of(log("c", 12), END))
+    told = list(a_client(handler).logs("p", "j", follow=True, replica="worker-0", after=2))
+    assert [t.get("text", t["kind"]) for t in told] == ["a", "b", "cut", "c", "end"]
+    assert [(a["after"], a["replica"], a["follow"]) for a in asked] == [
+        ("2", "worker-0", "true"),
+        ("9", "worker-0", "true"),
+    ]
+
+
+def test_a_silent_log_that_is_cut_is_asked_for_again() -> None:
+    handler, asked = a_server(text_of(None), text_of(log("a", 5), END))
+    told = [t["kind"] for t in a_client(handler).logs("p", "j", follow=True)]
+    assert told == ["cut", "log", "end"] and [a["after"] for a in asked] == ["0", "0"]
+
+
+def test_what_is_not_asked_for_is_not_sent() -> None:
+    handler, asked = a_server(text_of(log("a", 5)))
+    assert [t["kind"] for t in a_client(handler).logs("p", "j")] == ["log"]
+    assert asked == [{"after": "0", "follow": "false"}]
+
+
+# A stream that has an end of its own.
+
+
+class Ticking:
+    """A clock that goes on by a second whenever it is looked at."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: text_of(*[None] * 50),  # it lives, and nothing happens
+        lambda: text_of({"kind": "state"}),  # it ends again and again
+        lambda: httpx.Response(200, stream=Cut({"kind": "state"})),
+    ],
+)
+def test_a_stream_ends_after_its_time(answer: Callable[[], httpx.Response]) -> None:
+    handler, asked = a_server(*[answer() for _ in range(50)])
+    client = Client(URL, transport=httpx.MockTransport(handler), pause=lambda _: None, clock=Ticking())
+    told = [t["kind"] for t in client.stream("p", "j", seconds=10)]
+    assert "end" not in told and len(asked) <= 10
+
+
+# Download.
+
+
+def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 12_000
+    a_client(lambda _: httpx.Response(200, content=content)).save("gs://b/x", tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == content
+
+
+def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(e.NotFound):
+        a_client(refusal(404, "NOT_FOUND")).save("gs://b/x", tmp_path / "x")
+    with pytest.raises(e.Unavailable):
+        a_client(lambda _: httpx.Response(200, stream=Cut())).save("gs://b/x", tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_servers_fix_is_a_hint() -> None:
+    with pytest.raises(e.StokerError) as raised:
+        a_client(refusal(404, "NOT_FOUND", fix="do that")).status()
+    assert raised.value.fix == "do that"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stoker.client.job_file import MOST_BYTES, JobFile, read_job_file
-from stoker.core.errors import BadSpec, Violation
+from stoker.client.job_file import MOST_BYTES, JobFile, located, read_job_file
+from stoker.core.errors import BadSpec, NotFound, Violation
 
 MANGLED = """\
 trainingInput:
@@ -239,3 +239,16 @@ def test_the_line_of_a_mistake(tmp_path: Path, field: str, description: str, lin
 
 def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
     assert read(tmp_path, "").line(Violation("region", "x")) == 0
+
+
+def test_mistakes_are_told_with_their_lines_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("labels: {}\ntrainingInput:\n  scaleTier: X\n  region: Y\n")
+    file = read_job_file(path)
+    error = BadSpec([Violation("region", "b"), Violation("scale_tier", "a"), Violation("job.job_id", "c")], fix="f")
+    told = located(error, file)
+    assert isinstance(told, BadSpec) and told.fix == "f"
+    assert [v.field.removeprefix(f"{path}:") for v in told.violations] == ["job.job_id", "3 scale_tier", "4 region"]
+    assert located(error, None) is error
+    other = NotFound("x")
+    assert located(other, file) is other

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.client.packaging import MOST_SOURCE_BYTES, look_through, pack_folder, pack_trainer, shown_size
+from stoker.client.packaging import MOST_SOURCE_BYTES, look_through, pack_folder, pack_trainer, shown_size, without
 from stoker.core.errors import BadSpec
 
 
@@ -294,3 +294,9 @@ def test_a_setup_that_does_not_work_is_told(project: Path, target: Path, name: s
 )
 def test_sizes(size: float, shown: str) -> None:
     assert shown_size(size) == shown
+
+
+def test_what_was_left_out_in_short() -> None:
+    assert without(["a/__pycache__"]) == without([]) == ""
+    assert without([".git", "x/__pycache__", "venv"]) == " (without .git, venv)"
+    assert without(list("abcdef")) == " (without a, b, c, d and 2 more)"

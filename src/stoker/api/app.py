@@ -14,6 +14,7 @@ from stoker import __version__
 from stoker.core.errors import StokerError
 from stoker.registry import load, names
 
+from . import openapi
 from .auth import Guard, Tokens
 from .errors import on_bad_parameter, on_http_error, on_stoker_error, on_unexpected_error
 from .services import Services
@@ -37,13 +38,15 @@ def routes(services: Services) -> FastAPI:
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/stoker/v1/openapi.json",
+        openapi_url=openapi.PATH,
+        generate_unique_id_function=lambda route: route.name,
         lifespan=lifespan,
         redirect_slashes=False,
     )
     app.state.services = services
     for name in names("dialects"):
-        app.include_router(load("dialects", name))
+        app.include_router(load("dialects", name), include_in_schema=name == "native")
+    app.openapi = lambda: openapi.describe_api(app)  # type: ignore[method-assign]
     app.add_exception_handler(StokerError, on_stoker_error)
     app.add_exception_handler(RequestValidationError, on_bad_parameter)
     app.add_exception_handler(HTTPException, on_http_error)

@@ -1,49 +1,63 @@
 """What happens to a job, as it happens: its story, its lines, and its end, as one stream of JSON lines.
 
 {"kind": "state", "state": "RUNNING", "reason": …}     what a user sees has changed
-{"kind": "log", "replica": "worker-0", "time": …, "stream": "out", "text": …, "offset": …}
+{"kind": "log", "sequence": …, "replica": "worker-0", "time": …, "stream": "out", "text": …}
 {"kind": "end", "state": "SUCCEEDED", "exit_code": 0, "message": "", "started_at": …, "ended_at": …}
 
-An empty line now and then shows that the server is still there.
+An empty line now and then shows that the server is still there. A `sequence` is where the next line starts in the job's
+output: it grows, has gaps, and a reader who asks `after` it goes on there at once, however long the output is. A block of
+lines is read, told and forgotten, so memory stays flat.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, TypedDict
 
 from starlette.concurrency import run_in_threadpool
 
-from stoker.core.errors import StokerError
-from stoker.core.ids import replica_name, split_job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.states import FINAL_JOB_STATES, JobState, ReplicaState, shown_state
 from stoker.store.base import Listed
+from stoker.store.log_file import LogLine
 
 from .bell import wait
 from .services import Services
 
-_LINES_AT_ONCE = 1000
 KEEP_ALIVE_SECONDS = 15.0
+_LINES_AT_ONCE = 4000
+_CHARACTERS_AT_ONCE = 1 << 20
 
 
-async def follow(site: Services, job: str, *, logs: bool, offset: int, to_end: bool) -> AsyncIterator[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which lines of a job are wanted; empty: all of them."""
+
+    replica: str = ""
+    stream: str = ""
+    most: int = 1 << 62
+
+    def has(self, line: LogLine) -> bool:
+        """Whether this line is one of them."""
+        return self.replica in ("", line.replica) and self.stream in ("", line.stream)
+
+
+async def follow(site: Services, job: str, *, logs: bool, after: int, to_end: bool) -> AsyncIterator[str]:
     """Tell what there is, and with `to_end` go on until the job has ended. The caller has checked that it exists."""
-    shown: dict[str, Any] = {}
+    told: dict[str, Any] = {}
     while True:
         ring = site.bell.next()
         listed = await run_in_threadpool(site.store.job, job)
         now = state_event(listed)
-        if now != shown:
-            shown = now
+        if now != told:
+            told = now
             yield _line(now)
-        while logs:
-            events = await run_in_threadpool(_log_events, site, job, offset)
-            if not events:
-                break
-            offset = events[-1]["offset"]
-            yield "".join(map(_line, events))
+        while logs and (block := await run_in_threadpool(_block, site, job, after)):
+            after = block[-1].offset
+            yield await run_in_threadpool(_told, block)
         if listed.job.state in FINAL_JOB_STATES:
             yield _line(end_event(listed.job, listed.attempt))
             return
@@ -53,40 +67,78 @@ async def follow(site: Services, job: str, *, logs: bool, offset: int, to_end: b
             yield "\n"
 
 
+async def lines(site: Services, job: str, wanted: Wanted, *, after: int, to_end: bool) -> AsyncIterator[str]:
+    """The wanted lines after a position; with `to_end` also those that are still to come, and then how the job ended."""
+    left = wanted.most
+    while True:
+        ring = site.bell.next()
+        listed = await run_in_threadpool(
+            site.store.job, job
+        )  # before its lines: of one that has ended they are all there
+        while block := await run_in_threadpool(_block, site, job, after):
+            after = block[-1].offset
+            found = [line for line in block if wanted.has(line)][:left]
+            left -= len(found)
+            if found:
+                yield await run_in_threadpool(_told, found)
+            if not left:
+                return
+        if to_end and listed.job.state in FINAL_JOB_STATES:
+            yield _line(end_event(listed.job, listed.attempt))
+            return
+        if not to_end or site.bell.closed:
+            return
+        if not await wait(ring, KEEP_ALIVE_SECONDS):
+            yield "\n"
+
+
+class ReasonRow(TypedDict):
+    """Why a job waits."""
+
+    code: str
+    text: str
+    action: str
+
+
 def state_event(listed: Listed) -> dict[str, Any]:
     """What a user sees of a job now, and why it waits if it does."""
-    job, attempt = listed.job, listed.attempt
+    job, up = listed.job, replicas_up(listed)
     event: dict[str, Any] = {
         "kind": "state",
-        "state": str(shown(listed)),
+        "state": shown(listed),
         "attempt": job.tries,
         "replicas": job.spec.replicas,
     }
     if job.waits is not None:
-        event["reason"] = {"code": job.waits.code, "text": job.waits.text, "action": job.waits.action}
+        event["reason"] = reason(job)
     if job.state is JobState.QUEUED and job.message:
         event["message"] = job.message
-    if attempt is not None and job.state is JobState.ACTIVE:
-        event["up"] = sum(r.seen in (ReplicaState.UP, ReplicaState.SUCCEEDED) for r in attempt.replicas)
+    if up is not None:
+        event["up"] = up
     return event
 
 
 def end_event(job: Job, attempt: Attempt | None) -> dict[str, Any]:
-    """How a job has ended; the exit code is the one that a shell should end with."""
-    code = 0 if job.state is JobState.SUCCEEDED else 1
-    if job.state is JobState.FAILED and attempt is not None:
-        failed = [r for r in attempt.replicas if r.seen is ReplicaState.FAILED and r.exit_code]
-        first = min(failed, key=lambda r: r.at, default=None)
-        code = first.exit_code if first is not None and first.exit_code else 1
+    """How a job has ended."""
     return {
         "kind": "end",
         "state": str(job.state),
-        "exit_code": code,
+        "exit_code": exit_code(job, attempt),
         "message": job.message,
         "submitted_at": job.submitted_at,
         "started_at": job.started_at,
         "ended_at": job.ended_at,
     }
+
+
+def exit_code(job: Job, attempt: Attempt | None) -> int:
+    """The code that a shell should end with, of a job that has ended: that of the replica that failed first, or 1."""
+    code = 0 if job.state is JobState.SUCCEEDED else 1
+    if job.state is JobState.FAILED and attempt is not None:
+        failed = [r for r in attempt.replicas if r.seen is ReplicaState.FAILED and r.exit_code]
+        first = min(failed, key=lambda r: r.at, default=None)
+        code = first.exit_code if first is not None and first.exit_code else 1
+    return code
 
 
 def shown(listed: Listed) -> str:
@@ -96,92 +148,38 @@ def shown(listed: Listed) -> str:
     return str(shown_state(listed.job.state, listed.job.wish, state, cause))
 
 
-def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> dict[str, Any]:
-    """A job in Stoker's own words, in full. `job_dir_path`: where programs, and users of this machine, find its files."""
-    job = listed.job
-    project, name = split_job_id(job.id)
-    return {
-        "id": job.id,
-        "project": project,
-        "name": name,
-        "owner": job.owner,
-        "labels": dict(job.labels),
-        "priority": job.spec.priority,
-        "job_dir": job.spec.job_dir,
-        "job_dir_path": _path(site, job.spec.job_dir),
-        "rehearsal": job.spec.pool != "",
-        "submitted_at": job.submitted_at,
-        "started_at": job.started_at,
-        "ended_at": job.ended_at,
-        **{k: v for k, v in state_event(listed).items() if k != "kind"},
-        "message": job.message,
-        "machines": [
-            {
-                "role": group.role,
-                "count": group.count,
-                "machine_type": group.machine.type,
-                "vcpus": group.machine.vcpus,
-                "memory_gb": group.machine.memory_gb,
-                "accelerator": group.machine.accelerator,
-                "accelerators": group.machine.accelerators,
-            }
-            for group in job.spec.groups
-        ],
-        "attempts": [_attempt(attempt) for attempt in attempts],
-    }
+def reason(job: Job) -> ReasonRow | None:
+    """Why a job waits, if it does."""
+    waits = job.waits
+    return None if waits is None else {"code": waits.code, "text": waits.text, "action": waits.action}
 
 
-def _path(site: Services, uri: str) -> str:
-    """Where a job's files are; empty if that cannot be told (its bucket is mapped to another place by now)."""
-    try:
-        return site.files.program_path(uri) if uri else ""
-    except StokerError:
-        return ""
+def replicas_up(listed: Listed) -> int | None:
+    """How many replicas run or are done; None for a job that has no machines."""
+    if listed.attempt is None or listed.job.state is not JobState.ACTIVE:
+        return None
+    return sum(r.seen in (ReplicaState.UP, ReplicaState.SUCCEEDED) for r in listed.attempt.replicas)
 
 
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    places = {(p.role, p.index): p for p in attempt.placements}
-    return {
-        "id": attempt.id,
-        "number": attempt.number,
-        "state": str(attempt.state),
-        "cause": str(attempt.cause) if attempt.cause else "",
-        "detail": attempt.detail,
-        "placed_at": attempt.placed_at,
-        "started_at": attempt.started_at,
-        "ended_at": attempt.ended_at,
-        "replicas": [
-            {
-                "name": replica_name(r.role, r.index),
-                "state": str(r.seen),
-                "exit_code": r.exit_code,
-                "node": places[r.role, r.index].node,
-                "devices": list(places[r.role, r.index].devices),
-                "address": r.addresses[0] if r.addresses else "",
-                "message": r.message,
-            }
-            for r in attempt.replicas
-        ],
-    }
-
-
-def _log_events(site: Services, job: str, offset: int) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = []
-    for line in site.logs.read(job, offset):
-        events.append(
-            {
-                "kind": "log",
-                "attempt": line.attempt,
-                "replica": line.replica,
-                "time": line.time,
-                "stream": line.stream,
-                "text": line.text,
-                "offset": line.offset,
-            }
-        )
-        if len(events) == _LINES_AT_ONCE:
+def _block(site: Services, job: str, after: int) -> list[LogLine]:
+    """The next lines, as many as may be in memory at once."""
+    block: list[LogLine] = []
+    characters = 0
+    for line in site.logs.read(job, after):
+        block.append(line)
+        characters += len(line.text)
+        if len(block) == _LINES_AT_ONCE or characters >= _CHARACTERS_AT_ONCE:
             break
-    return events
+    return block
+
+
+def _told(lines: Sequence[LogLine]) -> str:
+    """Their events. Written by hand, which is several times quicker: there may be millions."""
+    return "".join(
+        f'{{"kind": "log", "sequence": {line.offset}, "time": {line.time!r}, "attempt": {quoted(line.attempt)}, '
+        f'"replica": {quoted(line.replica)}, "stream": "{line.stream}", "text": {quoted(line.text)}}}\n'
+        for line in lines
+    )
 
 
 def _line(event: dict[str, Any]) -> str:

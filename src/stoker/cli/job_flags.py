@@ -1,26 +1,18 @@
-"""gcloud's flags of `ai-platform jobs submit training`, shared by submit, rehearse and check.
-
-Precedence, as gcloud's: a flag over the same field of config.yaml, the positional name over jobId, what stands after `--`
-over trainingInput.args.
-"""
+"""gcloud's flags of `ai-platform jobs submit training`, shared by submit, rehearse and check. client/job_body.py merges them."""
 
 from __future__ import annotations
 
-import copy
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from stoker.core.errors import BadSpec, Violation
+from stoker.client.job_body import Accelerator
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SCALE_TIERS = ("basic", "basic-gpu", "basic-tpu", "standard-1", "premium-1", "custom")
-_ROLES = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
 
 
 class UserArgsCommand(click.Command):
@@ -42,14 +34,6 @@ class Tier(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The tier in gcloud's spelling."""
         return super().convert(str(value).replace("_", "-"), param, ctx)
-
-
-@dataclass(frozen=True, slots=True)
-class Accelerator:
-    """`count=4,type=nvidia-tesla-t4`."""
-
-    count: int
-    type: str
 
 
 def read_accelerator(_: click.Context, __: click.Parameter, value: str | None) -> Accelerator | None:
@@ -130,84 +114,3 @@ def job_flags(function: Function) -> Function:
     for add in reversed(flags):
         function = add(function)
     return function
-
-
-def merge(
-    body: Mapping[str, Any], flags: Mapping[str, Any], *, name: str | None, user_args: Sequence[str] | None
-) -> dict[str, Any]:
-    """The Job that the file and the flags together ask for. The packages are added later, when they are uploaded."""
-    job: dict[str, Any] = _camel_keys(copy.deepcopy(dict(body)))
-    if name:
-        job["jobId"] = name
-    if flags.get("labels") is not None:
-        job["labels"] = flags["labels"]
-    if job.get("trainingInput") is None:
-        job["trainingInput"] = {}
-    if not isinstance(job["trainingInput"], dict):
-        return job  # the rules of a job say what is wrong with it
-    training = job["trainingInput"] = _camel_keys(job["trainingInput"])
-    for flag, field in (
-        ("region", "region"),
-        ("module_name", "pythonModule"),
-        ("job_dir", "jobDir"),
-        ("runtime_version", "runtimeVersion"),
-        ("python_version", "pythonVersion"),
-        ("use_chief_in_tf_config", "useChiefInTfConfig"),
-        ("service_account", "serviceAccount"),
-        ("network", "network"),
-        ("enable_web_access", "enableWebAccess"),
-    ):
-        if flags.get(flag) is not None:
-            training[field] = flags[flag]
-    if flags.get("scale_tier"):
-        training["scaleTier"] = flags["scale_tier"].upper().replace("-", "_")
-    for flag, role in _ROLES.items():
-        _merge_role(training, flags, flag, role)
-    if flags.get("tpu_tf_version"):
-        training["workerConfig"] = {**_table(training.get("workerConfig")), "tpuTfVersion": flags["tpu_tf_version"]}
-    if flags.get("kms_key"):
-        training["encryptionConfig"] = {"kmsKeyName": _kms_key(flags)}
-    if user_args is not None:
-        training["args"] = list(user_args)
-    return job
-
-
-def _merge_role(training: dict[str, Any], flags: Mapping[str, Any], flag: str, role: str) -> None:
-    prefix = flag.replace("-", "_")
-    if flags.get(f"{prefix}_machine_type"):
-        training[f"{role}Type"] = flags[f"{prefix}_machine_type"]
-    if flags.get(f"{prefix}_count"):
-        training[f"{role}Count"] = str(flags[f"{prefix}_count"])
-    config = _camel_keys(_table(training.get(f"{role}Config")))
-    if flags.get(f"{prefix}_accelerator"):
-        accelerator: Accelerator = flags[f"{prefix}_accelerator"]
-        config["acceleratorConfig"] = {"count": str(accelerator.count), "type": accelerator.type}
-    if flags.get(f"{prefix}_image_uri"):
-        config["imageUri"] = flags[f"{prefix}_image_uri"]
-    if config:
-        training[f"{role}Config"] = config
-    named = [part for part in ("machine-type", "accelerator") if flags.get(f"{prefix}_{part.replace('-', '_')}")]
-    if named and role != "master" and not training.get(f"{role}Count"):
-        raise BadSpec([Violation(f"--{flag}-{named[0]}", f"needs --{flag}-count, or there are none of them")])
-
-
-def _kms_key(flags: Mapping[str, Any]) -> str:
-    key = str(flags["kms_key"])
-    if "/" in key:
-        return key
-    missing = [f"--kms-{part}" for part in ("keyring", "location", "project") if not flags.get(f"kms_{part}")]
-    if missing:
-        raise BadSpec([Violation("--kms-key", f"is not a full key name, so it needs {', '.join(missing)}")])
-    return (
-        f"projects/{flags['kms_project']}/locations/{flags['kms_location']}"
-        f"/keyRings/{flags['kms_keyring']}/cryptoKeys/{key}"
-    )
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, dict) else {}
-
-
-def _camel_keys(table: dict[Any, Any]) -> dict[str, Any]:
-    """The same table with its keys in the spelling of the flags' fields: a file may say `master_type` (contract, section 0)."""
-    return {re.sub(r"(?<=[a-z0-9])_([a-z])", lambda m: m[1].upper(), str(key)): part for key, part in table.items()}

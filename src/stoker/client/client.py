@@ -48,9 +48,10 @@ class Client:
         *,
         transport: httpx.BaseTransport | None = None,
         pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
         seconds: float = 60.0,
     ) -> None:
-        """`transport` and `pause`: another way to the server, and to wait, for tests. `seconds`: to wait for an answer."""
+        """`transport`, `pause`, `clock`: another way to the server, and to wait, for tests. `seconds`: to wait for an answer."""
         _check(url)
         self.url = url
         timeout = httpx.Timeout(seconds, connect=min(5.0, seconds))
@@ -64,11 +65,16 @@ class Client:
             verify=url.startswith("https"),
         )
         self._pause = pause
+        self._clock = clock
         self._end = weakref.finalize(self, self._http.close)
 
     def status(self) -> Any:
         """What the server is and has."""
         return self._call("GET", "/stoker/v1/status")
+
+    def settings(self) -> list[dict[str, Any]]:
+        """The server's settings, with where each comes from."""
+        return self._list("/stoker/v1/settings", "settings")
 
     def shutdown(self) -> Any:
         """End the server."""
@@ -96,16 +102,32 @@ class Client:
         return self._call("GET", f"/stoker/v1/{_job(project, name)}")
 
     def jobs(self, project: str, limit: int = 20) -> list[dict[str, Any]]:
-        """Jobs, newest first."""
+        """The newest jobs, newest first; 1000 at most."""
         return self._list(f"/stoker/v1/{_project(project)}/jobs", "jobs", limit=limit)
+
+    def all_jobs(self, project: str, *, page: int = 100) -> Iterator[dict[str, Any]]:
+        """Every job, newest first, asked for page by page as they are taken."""
+        return self._pages(f"/stoker/v1/{_project(project)}/jobs", "jobs", "before", page)
 
     def live_jobs(self) -> list[dict[str, Any]]:
         """What waits or runs, of every project."""
         return self._list("/stoker/v1/jobs", "jobs")
 
-    def story(self, project: str, name: str) -> list[dict[str, Any]]:
-        """All that happened to a job."""
-        return self._list(f"/stoker/v1/{_job(project, name)}/story", "story")
+    def story(self, project: str, name: str, *, after: int = 0) -> Iterator[dict[str, Any]]:
+        """All that happened to a job after a position, asked for page by page as it is taken."""
+        return self._pages(f"/stoker/v1/{_job(project, name)}/story", "story", "after", 1000, after or None)
+
+    def explain(self, project: str, name: str) -> Any:
+        """Why a job waits, or how it ended."""
+        return self._call("GET", f"/stoker/v1/{_job(project, name)}/explain")
+
+    def metrics(self, project: str, name: str) -> Any:
+        """What a job took so far."""
+        return self._call("GET", f"/stoker/v1/{_job(project, name)}/metrics")
+
+    def artifacts(self, project: str, name: str, *, page: int = 1000) -> Iterator[dict[str, Any]]:
+        """The files below a job's directory, asked for page by page as they are taken."""
+        return self._pages(f"/stoker/v1/{_job(project, name)}/artifacts", "artifacts", "after", page)
 
     def cancel(self, project: str, name: str) -> None:
         """Want a job to stop."""
@@ -117,32 +139,29 @@ class Client:
         return self._call("PATCH", path, params={"updateMask": "labels"}, json={"labels": dict(labels)})
 
     def stream(
-        self, project: str, name: str, *, logs: bool = True, follow: bool = True, offset: int = 0
+        self,
+        project: str,
+        name: str,
+        *,
+        logs: bool = True,
+        follow: bool = True,
+        after: int = 0,
+        seconds: float | None = None,
     ) -> Iterator[dict[str, Any]]:
         """What happens to a job, as it happens (see api/stream.py). Goes on where it was if the server is restarted.
 
-        While it is away, `{"kind": "cut", "message": …}` is told once. Raises Unavailable if it stays away.
+        While it is away, `{"kind": "cut", "message": …}` is told once. Raises Unavailable if it stays away. `seconds`: it ends
+        after so long, without an `end`.
         """
-        path, heard, waited, pause = f"/stoker/v1/{_job(project, name)}/stream", False, 0.0, 0.1
-        while True:
-            problem: Exception | None = None
-            try:
-                for event in self._events(path, {"logs": logs, "offset": offset, "follow_to_end": follow}):
-                    heard, waited, pause = True, 0.0, 0.1
-                    offset = event.get("offset", offset)
-                    yield event
-                    if event["kind"] == "end":
-                        return
-                if not follow:
-                    return
-            except httpx.RequestError as error:
-                if not heard or waited >= RECONNECT_SECONDS:
-                    raise self._unreachable(error) from None
-                problem = error
-            if not waited:
-                yield {"kind": "cut", "message": str(problem or "the server ends")}
-            self._pause(pause)
-            waited, pause = waited + pause, min(_LONGEST_PAUSE_SECONDS, pause * 2)
+        path, params = f"/stoker/v1/{_job(project, name)}/stream", {"logs": logs, "follow": follow}
+        return self._resumed(path, params, after=after, seconds=seconds)
+
+    def logs(
+        self, project: str, name: str, *, follow: bool = False, after: int = 0, replica: str = "", stream: str = ""
+    ) -> Iterator[dict[str, Any]]:
+        """What a job printed after a sequence, and with `follow` how it ended. Goes on where it was, as `stream` does."""
+        wanted = {key: text for key, text in (("replica", replica), ("stream", stream)) if text}
+        return self._resumed(f"/stoker/v1/{_job(project, name)}/logs", {"follow": follow, **wanted}, after=after)
 
     def exists(self, uri: str) -> bool:
         """Whether the server has a file."""
@@ -170,19 +189,68 @@ class Client:
         """A small file, whole."""
         return self._request("GET", _file(uri)).content
 
+    def save(self, uri: str, path: Path) -> None:
+        """Download a file, in constant memory: it is there when it is whole. Raises NotFound."""
+        part = path.with_name(f".{path.name[:100]}.part")
+        try:
+            with self._http.stream("GET", _file(uri)) as answer, open(part, "wb") as file:
+                if answer.status_code >= 400:
+                    answer.read()
+                    _raise(answer)
+                for block in answer.iter_bytes(_BLOCK_BYTES):
+                    file.write(block)
+            part.replace(path)
+        except httpx.RequestError as error:
+            raise self._unreachable(error) from None
+        finally:
+            part.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Let go of the connection."""
         self._end()
 
-    def _events(self, path: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        timeout = httpx.Timeout(_SILENCE_SECONDS, connect=5.0)
+    def _resumed(
+        self, path: str, params: Mapping[str, Any], *, after: int, seconds: float | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The events of a stream, asked for again after the last one whenever it is cut off."""
+        until = None if seconds is None else self._clock() + seconds
+        heard, waited, pause = False, 0.0, 0.1
+        while True:
+            problem: Exception | None = None
+            try:
+                for event in self._events(path, {**params, "after": after}, until):
+                    heard, waited, pause = True, 0.0, 0.1
+                    if event:
+                        after = event.get("sequence", after)
+                        yield event
+                        if event["kind"] == "end":
+                            return
+                    if until is not None and self._clock() >= until:
+                        return
+                if not params["follow"]:
+                    return
+            except httpx.RequestError as error:
+                if until is not None and self._clock() >= until:
+                    return
+                if not heard or waited >= RECONNECT_SECONDS:
+                    raise self._unreachable(error) from None
+                problem = error
+            if not waited:
+                yield {"kind": "cut", "message": str(problem or "the server ends")}
+            self._pause(pause)
+            waited, pause = waited + pause, min(_LONGEST_PAUSE_SECONDS, pause * 2)
+
+    def _events(self, path: str, params: Mapping[str, Any], until: float | None) -> Iterator[dict[str, Any]]:
+        """The events of one answer; an empty one when it begins, and for every sign of life."""
+        silence = _SILENCE_SECONDS if until is None else max(0.01, min(_SILENCE_SECONDS, until - self._clock()))
+        timeout = httpx.Timeout(silence, connect=5.0)
         with self._http.stream("GET", path, params=params, timeout=timeout) as answer:
             if answer.status_code >= 400:
                 answer.read()
                 _raise(answer)
+            yield {}
             for line in answer.iter_lines():
-                if line:
-                    yield self._event(line)
+                yield self._event(line) if line else {}
 
     def _event(self, line: str) -> dict[str, Any]:
         try:
@@ -194,6 +262,17 @@ class Client:
     def _list(self, path: str, key: str, **params: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._call("GET", path, params=params).get(key, [])
         return found
+
+    def _pages(
+        self, path: str, key: str, mark: str, limit: int, start: int | str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """What stands in all pages of a list, each asked for when the one before it is used up."""
+        while True:
+            page = self._call("GET", path, params={"limit": limit} | ({} if start is None else {mark: start}))
+            yield from page.get(key, [])
+            start = page.get("next")
+            if start is None:
+                return
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:
         answer = self._request(method, path, **arguments)
@@ -262,7 +341,11 @@ def _raise(answer: httpx.Response) -> NoReturn:
     """Raise the error that the server told."""
     try:
         error = answer.json()["error"]
-        status, message, fix = str(error["status"]), str(error["message"]), str(error.get("hint", ""))
+        status, message, fix = (
+            str(error["status"]),
+            str(error["message"]),
+            str(error.get("hint") or error.get("fix", "")),
+        )
         found = [v for detail in error.get("details", []) for v in detail.get("fieldViolations", [])]
         violations = [e.Violation(str(v["field"]), str(v["description"])) for v in found]
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from stoker.core.errors import BadSpec, Violation
+from stoker.core.errors import BadSpec, NotReady, StokerError, Violation
 
 MOST_BYTES = 1 << 20
 MOST_NODES = 10_000
@@ -76,6 +76,15 @@ def read_job_file(path: Path) -> JobFile:
         kind = "a list" if isinstance(body, list) else f"only {str(body)[:40]!r}"
         raise _bad(path, f"holds {kind}, not a table; a job file starts with `trainingInput:`")
     return JobFile(str(path), body, root)
+
+
+def located(error: StokerError, file: JobFile | None) -> StokerError:
+    """The same refusal, each mistake with the line of the file that it comes from."""
+    if file is None or not isinstance(error, BadSpec | NotReady):
+        return error
+    found = sorted(((file.line(v), v) for v in error.violations), key=lambda pair: pair[0])
+    violations = [Violation(f"{file.path}:{n} {v.field}" if n else v.field, v.description) for n, v in found]
+    return type(error)(violations, fix=error.fix)
 
 
 class _Loader(yaml.SafeLoader):

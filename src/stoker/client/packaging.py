@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,6 +166,13 @@ def shown_size(size_bytes: float) -> str:
 def shown_files(count: int) -> str:
     """`1 file`, `14 files`."""
     return "1 file" if count == 1 else f"{count} files"
+
+
+def without(skipped: Sequence[str]) -> str:
+    """` (without .git, venv)`: what was left out, the caches that every folder has not named."""
+    named = [name for name in skipped if not name.endswith("__pycache__")]
+    more = f" and {len(named) - 4} more" if named[4:] else ""
+    return f" (without {', '.join(named[:4])}{more})" if named else ""
 
 
 def _walk(tree: Tree) -> Iterator[Path]:

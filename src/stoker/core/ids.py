@@ -10,6 +10,8 @@ JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 PROJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]{0,127}")
 """What a project may be called: an id or a number, opaque to Stoker."""
 
+BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+"""A lawful bucket name: 3 to 63 characters (contract 4.2)."""
 
 CUSTOM_JOB_PREFIX = "custom_"
 """A Vertex custom job goes by a number there; here its name is this and the number."""

@@ -130,16 +130,6 @@ def test_links_that_lead_outside_are_told_and_not_sent(served: Cli, server: Serv
     assert ran.out == "['train.py']\n" and "link (a link that leads outside)" in ran.err
 
 
-def test_the_names_of_commands() -> None:
-    from stoker.cli.verbs.run import _name
-
-    named = {
-        _name(words).rpartition("_")[0]
-        for words in (["python", "train.py"], ["./run-it.sh"], ["/bin/1st"], ["echo"], ["!"])
-    }
-    assert named == {"train", "run_it", "job_1st", "echo", "job"}
-
-
 def test_the_job_is_a_job_of_v1_too(served: Cli) -> None:
     served("run", "--async", "--name", "seen_by_v1", "--", "true")
     assert json.loads(served("jobs", "describe", "seen_by_v1", "--format", "json").out)["jobId"] == "seen_by_v1"

@@ -27,7 +27,8 @@ def command(file: Path | None, as_json: bool, **flags: Any) -> int:
     the nearest valid choice.
     """
     from stoker.api.dialects.aiplatform_v1.jobs import read_job
-    from stoker.cli.submission import located, read_submission
+    from stoker.cli.submission import read_submission
+    from stoker.client.job_file import located
     from stoker.hardware.rules import zones_for
 
     if file is not None:

@@ -6,7 +6,7 @@ import click
 
 from stoker.cli import session, show
 from stoker.cli.main import Nouns
-from stoker.config import BY_NAME, SETTINGS, write_setting
+from stoker.config import BY_NAME, SETTINGS, shown, write_setting
 from stoker.core.errors import BadSpec, Violation
 
 
@@ -22,7 +22,7 @@ def list_all(as_json: bool) -> None:
     values = session.config().values
     if as_json:
         show.data(
-            {"settings": [{"name": n, "value": _masked(n, v.value), "source": v.source} for n, v in values.items()]}
+            {"settings": [{"name": n, "value": shown(n, v.value), "source": v.source} for n, v in values.items()]}
         )
         return
     rows = [[s.name, _shown(s.name, values[s.name].value), values[s.name].source, s.help] for s in SETTINGS]
@@ -73,13 +73,8 @@ def _known(name: str) -> str:
     return name
 
 
-def _masked(name: str, value: object) -> object:
-    """A token is never shown: a screen is looked at, and a log is kept."""
-    return "(set)" if name == "token" and value else value
-
-
 def _shown(name: str, value: object) -> str:
-    value = _masked(name, value)
+    value = shown(name, value)
     if isinstance(value, dict):
         return ",".join(f"{key}={text}" for key, text in value.items())
     return str(value)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import secrets
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,11 +11,6 @@ from stoker.cli import session, show
 from stoker.cli.job_flags import UserArgsCommand, read_labels
 from stoker.core.errors import BadSpec, NotReady, Violation
 
-if TYPE_CHECKING:
-    from stoker.client.packaging import Tree
-
-SOURCE_BUCKET = "gs://stoker-source"
-_LARGE_BYTES = 10 << 20
 _REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse with the same command")
 
 
@@ -44,11 +36,15 @@ def command(name: str | None, do_not_wait: bool, project: str | None, words: tup
     Ends with the job's own result.
     """
     from stoker.cli.follow import follow, where
+    from stoker.cli.submission import shown_progress
+    from stoker.client.plain_command import name_of
+    from stoker.client.uploads import upload_folder
 
-    asked = _body(name, _command(words), options)
+    asked = _body(_command(words), options)
+    asked["name"] = name or name_of(asked["command"])
     client, project = session.client(), session.the_project(project)
     try:
-        job = client.run(project, {**asked, "source": _upload_folder(Path.cwd(), client)})
+        job = client.run(project, {**asked, "source": upload_folder(client, Path.cwd(), shown_progress())})
     except NotReady as error:
         raise NotReady(error.violations, fix=error.fix.replace(*_REHEARSE)) from None
     show.done(f"{job['name']} is queued")
@@ -71,9 +67,8 @@ def _command(words: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _body(name: str | None, words: list[str], options: dict[str, Any]) -> dict[str, Any]:
+def _body(words: list[str], options: dict[str, Any]) -> dict[str, Any]:
     return {
-        "name": name or _name(words),
         "command": words,
         "env": _variables(options["variables"]),
         "labels": options["labels"] or {},
@@ -86,34 +81,6 @@ def _body(name: str | None, words: list[str], options: dict[str, Any]) -> dict[s
         "priority": options["priority"],
         "rehearse": options["rehearse"],
     }
-
-
-def _upload_folder(folder: Path, client: Any) -> str:
-    from stoker.cli.submission import upload, without
-    from stoker.client.packaging import pack_folder, shown_files, shown_size
-
-    with tempfile.TemporaryDirectory(prefix="stoker-") as temporary:
-        packed = pack_folder(folder, Path(temporary), _announce)
-        show.progress(f"{shown_files(packed.files)}, {shown_size(packed.size_bytes)} packed{without(packed.skipped)}")
-        return str(upload(client, packed.path, f"{SOURCE_BUCKET}/{packed.sha256}/source.zip"))
-
-
-def _announce(tree: Tree) -> None:
-    """What will take its time, and because of what."""
-    from stoker.client.packaging import shown_files, shown_size
-
-    if tree.total_bytes > _LARGE_BYTES:
-        show.progress(f"packing {shown_files(len(tree.sizes))}, {shown_size(tree.total_bytes)}")
-        for name, size in tree.largest():
-            if size > _LARGE_BYTES:
-                show.warn(f"{name} has {shown_size(size)}; data is better read from its own place")
-
-
-def _name(words: list[str]) -> str:
-    """A short name from the command: `python train.py` → train_3f2a."""
-    script = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
-    stem = re.sub(r"[^A-Za-z0-9_]", "_", Path(script).stem).strip("_")[:40] or "job"
-    return f"{stem if stem[0].isalpha() else 'job_' + stem}_{secrets.token_hex(2)}"
 
 
 def _variables(pairs: tuple[str, ...]) -> dict[str, str]:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from stoker.api.dialects.native.artifacts import files_below
 from stoker.app import Stoker
 from stoker.store.files import Files
+from stoker.store.objects.listing import Wanted
 from tests.api.bodies import a_run, violations
 
 PROJECT = "/stoker/v1/projects/p"
@@ -87,26 +86,6 @@ def test_a_limit_that_is_none(http: TestClient, folder: Path) -> None:
     assert list(violations(http.get(f"{PROJECT}/jobs/r/artifacts?limit=x"))) == ["limit"]
 
 
-NAME = st.lists(st.text("ab/.0é", min_size=1, max_size=3), min_size=1, max_size=3).map("/".join)
-
-
-@given(names=st.sets(NAME, max_size=12), after=NAME)
-def test_the_order_is_that_of_names(tmp_path_factory: pytest.TempPathFactory, names: set[str], after: str) -> None:
-    folder, there = tmp_path_factory.mktemp("x"), set()
-    for name in names:
-        path = folder / name.strip("/.")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("")
-        except OSError:
-            continue  # a file where a folder would have to be
-        there.add(path.relative_to(folder).as_posix())
-    files = Files(folder, buckets={"some-bucket": str(folder)}, keep_buckets_here=True)
-    assert [file.name for file in files_below(files, "gs://some-bucket", "")] == sorted(there)
-    later = [file.name for file in files_below(files, "gs://some-bucket", after)]
-    assert later == sorted(name for name in there if name > after)
-
-
 class Cloud:
     """A cloud with two files, as fsspec shows one."""
 
@@ -121,5 +100,7 @@ class Cloud:
 
 def test_files_of_a_cloud(tmp_path: Path) -> None:
     files = Files(tmp_path, buckets={}, keep_buckets_here=False, cloud=lambda _: Cloud())
-    found = [tuple(file) for file in files_below(files, "gs://some-bucket/out/", "")]
-    assert found == [("a/x", 1, None), ("b", 2, 1767225600.0)]
+    found, after = files_below(files, "gs://some-bucket/out/", Wanted(limit=1))
+    assert ([tuple(file) for file in found], after) == ([("a/x", 1, None)], "a/x")
+    found, after = files_below(files, "gs://some-bucket/out/", Wanted(after=after))
+    assert ([tuple(file) for file in found], after) == ([("b", 2, 1767225600.0)], "")

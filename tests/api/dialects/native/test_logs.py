@@ -65,6 +65,9 @@ def test_wherever_it_is_cut_off_nothing_is_lost_and_nothing_told_twice(http: Tes
     for cut in range(20):
         assert told(http, f"?after={whole[cut]['sequence']}") == whole[cut + 1 :]
     assert told(http, "?after=999999999") == []
+    assert (
+        told(http, f"?after={whole[4]['sequence'] - 3}") == whole[5:]
+    )  # no sequence that was told: the next whole line
 
 
 def test_in_pages(http: TestClient, stoker: Stoker) -> None:

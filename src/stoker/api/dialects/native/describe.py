@@ -1,0 +1,112 @@
+"""A job in Stoker's own words, in full and as a row of a list."""
+
+from __future__ import annotations
+
+from stoker.api.services import Services
+from stoker.api.stream import exit_code, reason, replicas_up, shown
+from stoker.core.errors import StokerError
+from stoker.core.ids import replica_name, split_job_id
+from stoker.core.job import Attempt, Job
+from stoker.core.spec import Group
+from stoker.core.states import FINAL_JOB_STATES
+from stoker.store.base import Listed
+
+from .schemas.jobs import Attempt as AttemptRow
+from .schemas.jobs import JobDetails, JobRow, Machines
+
+
+def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDetails:
+    """A job in full. `job_dir_path`: where programs, and users of this machine, find its files."""
+    job = listed.job
+    project, name = split_job_id(job.id)
+    return {
+        "id": job.id,
+        "project": project,
+        "name": name,
+        "owner": job.owner,
+        "labels": dict(job.labels),
+        "priority": job.spec.priority,
+        "job_dir": job.spec.job_dir,
+        "job_dir_path": _path(site, job.spec.job_dir),
+        "rehearsal": job.spec.pool != "",
+        "submitted_at": job.submitted_at,
+        "started_at": job.started_at,
+        "ended_at": job.ended_at,
+        "state": shown(listed),
+        "attempt": job.tries,
+        "replicas": job.spec.replicas,
+        "up": replicas_up(listed),
+        "reason": reason(job),
+        "message": job.message,
+        "exit_code": exit_code(job, listed.attempt) if job.state in FINAL_JOB_STATES else None,
+        "machines": [_machines(group) for group in job.spec.groups],
+        "attempts": [_attempt(attempt) for attempt in attempts],
+    }
+
+
+def row(listed: Listed) -> JobRow:
+    """A job in a list."""
+    job = listed.job
+    return {
+        "name": split_job_id(job.id)[1],
+        "owner": job.owner,
+        "state": shown(listed),
+        "accelerators": _accelerators(job),
+        "replicas": job.spec.replicas,
+        "submitted_at": job.submitted_at,
+        "started_at": job.started_at,
+        "ended_at": job.ended_at,
+        "reason": reason(job),
+        "message": job.message,
+        "rehearsal": job.spec.pool != "",
+    }
+
+
+def _accelerators(job: Job) -> int:
+    return sum(group.count * group.machine.accelerators for group in job.spec.groups)
+
+
+def _path(site: Services, uri: str) -> str:
+    """Where a job's files are; empty if that cannot be told (its bucket is mapped to another place by now)."""
+    try:
+        return site.files.program_path(uri) if uri else ""
+    except StokerError:
+        return ""
+
+
+def _machines(group: Group) -> Machines:
+    return {
+        "role": group.role,
+        "count": group.count,
+        "machine_type": group.machine.type,
+        "vcpus": group.machine.vcpus,
+        "memory_gb": group.machine.memory_gb,
+        "accelerator": group.machine.accelerator,
+        "accelerators": group.machine.accelerators,
+    }
+
+
+def _attempt(attempt: Attempt) -> AttemptRow:
+    places = {(p.role, p.index): p for p in attempt.placements}
+    return {
+        "id": attempt.id,
+        "number": attempt.number,
+        "state": str(attempt.state),
+        "cause": str(attempt.cause) if attempt.cause else "",
+        "detail": attempt.detail,
+        "placed_at": attempt.placed_at,
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "replicas": [
+            {
+                "name": replica_name(r.role, r.index),
+                "state": str(r.seen),
+                "exit_code": r.exit_code,
+                "node": places[r.role, r.index].node,
+                "devices": list(places[r.role, r.index].devices),
+                "address": r.addresses[0] if r.addresses else "",
+                "message": r.message,
+            }
+            for r in attempt.replicas
+        ],
+    }

@@ -1,0 +1,55 @@
+"""Jobs: lists of them, and one in full."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Request
+from starlette.responses import Response
+
+from stoker.api.services import services
+from stoker.core.ids import job_id, split_job_id
+
+from .answers import a_router, answer, declares
+from .describe import describe, row
+from .schemas.jobs import JobDetails, JobList, LiveJobs
+from .schemas.words import MOST_POSITION, Name, Project, asks
+
+LARGEST_PAGE = 1000
+
+router = a_router("jobs")
+
+
+@router.get("/jobs", responses=declares(LiveJobs))
+def list_live_jobs(request: Request) -> Response:
+    """What waits or runs, of every project, in the order of submission."""
+    jobs = services(request).store.world().jobs.values()
+    ids = [split_job_id(job.id) for job in sorted(jobs, key=lambda job: job.submitted_at)]
+    found: LiveJobs = {"jobs": [{"project": project, "name": name} for project, name in ids]}
+    return answer(found)
+
+
+@router.get("/projects/{project}/jobs", responses=declares(JobList, 400))
+def list_jobs(
+    project: Project,
+    request: Request,
+    limit: Annotated[int, asks("At most so many; 1 to 1000, what is outside counts as the nearest.", 20)] = 20,
+    before: Annotated[
+        int, asks("Only jobs from before this: the `next` of another page.", 17, ge=0, le=MOST_POSITION)
+    ] = MOST_POSITION,
+) -> Response:
+    """The jobs of a project in pages, newest first, each with why it waits."""
+    limit = max(1, min(limit, LARGEST_PAGE))
+    listed = services(request).store.jobs(project, before=before, limit=limit)
+    found: JobList = {
+        "jobs": [row(one) for one in listed],
+        "next": listed[-1].n if len(listed) == limit else None,
+    }
+    return answer(found)
+
+
+@router.get("/projects/{project}/jobs/{name}", responses=declares(JobDetails, 404))
+def get_job(project: Project, name: Name, request: Request) -> Response:
+    """One job in full, with its machines, and its attempts with their replicas."""
+    site, job = services(request), job_id(project, name)
+    return answer(describe(site, site.store.job(job), site.store.attempts(job)))

@@ -1,0 +1,12 @@
+"""All routes of `/stoker/v1`."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from . import artifacts, explain, files, jobs, logs, metrics, nodes, server, story, submit
+
+_NOUNS = (server, nodes, submit, jobs, explain, story, metrics, logs, artifacts, files)
+
+# Put together as they are: `include_router` would make each of them anew, and the server starts with this.
+router = APIRouter(routes=[route for noun in _NOUNS for route in noun.router.routes])

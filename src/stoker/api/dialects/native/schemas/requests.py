@@ -1,0 +1,43 @@
+"""What is asked for: a plain command to run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Text = Annotated[str, Field(pattern="^[^\\x00]*$")]
+"""What a program can be handed."""
+
+VARIABLE = "^[^=\\x00]+$"
+
+
+def _may(text: str, example: object, **rules: Any) -> Any:
+    return Field(description=text, examples=[example], **rules)
+
+
+class RunRequest(BaseModel):
+    """A plain command to run in a copy of the user's folder, as one job of a chief and its workers."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, _may("The job's name: letters, digits, underscores; first a letter.", "train_3f2a")]
+    command: Annotated[
+        list[Text], _may("The program and its arguments.", ["python", "train.py"], min_length=1, max_length=10_000)
+    ]
+    source: Annotated[
+        str, _may("A zip that is unpacked into the working directory.", "gs://stoker-source/5ae37f/source.zip")
+    ] = ""
+    env: Annotated[
+        dict[Annotated[str, Field(pattern=VARIABLE)], Text], _may("Variables for the program.", {"SEED": "1"})
+    ] = {}
+    labels: Annotated[dict[str, str], _may("Labels, as AI Platform has them.", {"team": "vision"})] = {}
+    gpus: Annotated[int, _may("GPUs of each replica.", 1, ge=0, le=64)] = 0
+    gpu_type: Annotated[str, _may("Which GPUs; empty for any.", "T4")] = ""
+    workers: Annotated[int, _may("Workers beside the chief.", 3, ge=0, le=10_000)] = 0
+    vcpus: Annotated[float, _may("vCPUs of each replica.", 4.0, gt=0, le=1024)] = 1.0
+    memory_gb: Annotated[float, _may("Memory of each replica in GB; 0 asks for none.", 8.0, ge=0, le=65536)] = 0.0
+    job_dir: Annotated[str, _may("Where the program keeps files, in $STOKER_JOB_DIR.", "gs://my-bucket/out")] = ""
+    priority: Annotated[int, _may("Greater first.", 0, ge=0, le=1000)] = 0
+    max_running_seconds: Annotated[float, _may("It is cancelled after so long.", 3600.0, gt=0, lt=1e12)] = 604800.0
+    rehearse: Annotated[bool, _may("Run it on virtual nodes that are made for it.", False)] = False

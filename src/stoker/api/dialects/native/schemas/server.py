@@ -1,0 +1,76 @@
+"""What a server tells of itself: its state, its settings, its nodes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict
+
+from .words import says
+
+
+class JobCounts(TypedDict):
+    """How many jobs there are."""
+
+    live: Annotated[int, says("Jobs that wait or run, of every project.", 3)]
+    running: Annotated[int, says("Those of them that hold machines.", 1)]
+
+
+class Status(TypedDict):
+    """What a server is and has."""
+
+    version: Annotated[str, says("The server's version.", "0.1.0")]
+    home: Annotated[str, says("The folder in which it keeps everything.", "/home/ada/.local/share/stoker")]
+    engines: Annotated[list[str], says("Where replicas can run.", ["local"])]
+    nodes: Annotated[int, says("How many nodes there are.", 1)]
+    jobs: JobCounts
+    hold: Annotated[bool, says("Whether jobs are accepted and none is started.", False)]
+    buckets: Annotated[
+        str, says("Where buckets are.", "gs://BUCKET is /home/ada/.local/share/stoker/buckets/gs/BUCKET")
+    ]
+
+
+class Farewell(TypedDict):
+    """What goes on when the server has ended."""
+
+    running: Annotated[list[str], says("The names of jobs that run on without it.", ["train_3f2a"])]
+
+
+class Setting(TypedDict):
+    """A setting of the server."""
+
+    name: Annotated[str, says("Its name, in files; in the environment STOKER_ and the name in capitals.", "port")]
+    value: Annotated[Any, says("Its value; of a secret only `(set)`.", 7077)]
+    source: Annotated[str, says("Where it comes from: flag, environment, a file's path, default.", "default")]
+    help: Annotated[str, says("What it is.", "The port that the server listens on; 0 takes any that is free.")]
+
+
+class Settings(TypedDict):
+    """All settings."""
+
+    settings: list[Setting]
+
+
+class Node(TypedDict):
+    """A machine, real or declared, and what is free on it."""
+
+    name: Annotated[str, says("Its name.", "local-nvidia_tesla_t4")]
+    engine: Annotated[str, says("The engine that starts replicas on it.", "local")]
+    state: Annotated[str, says("UP, DRAINING or DOWN.", "UP")]
+    region: Annotated[str, says("Its region; empty stands for any.", "")]
+    zone: Annotated[str, says("Its zone.", "local")]
+    machine_type: Annotated[str, says("Its machine type, where it has one.", "n1-highcpu-16")]
+    virtual: Annotated[bool, says("Whether it is declared, and its replicas run on this machine.", False)]
+    accelerator: Annotated[str, says("The type of its accelerators; empty for none.", "NVIDIA_TESLA_T4")]
+    accelerators: Annotated[int, says("How many accelerators it has.", 4)]
+    accelerators_free: Annotated[int, says("How many of them nobody holds.", 2)]
+    vcpus: Annotated[float, says("Its vCPUs.", 16.0)]
+    memory_gb: Annotated[float, says("Its memory in GB.", 14.4)]
+    soft: Annotated[bool, says("Whether one job alone may take more vCPUs and memory than it has.", True)]
+    jobs: Annotated[list[str], says("The names of the jobs that hold something of it.", ["train_3f2a"])]
+
+
+class Nodes(TypedDict):
+    """All nodes, the real ones first."""
+
+    nodes: list[Node]

@@ -1,0 +1,69 @@
+"""The server itself: what it is and has, its settings, its end."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from starlette.responses import Response
+
+from stoker import __version__
+from stoker.api.services import Services, services
+from stoker.config import SETTINGS, shown
+from stoker.core.ids import split_job_id
+
+from .answers import a_router, answer, declares
+from .schemas.server import Farewell, Settings, Status
+
+router = a_router("server")
+
+
+@router.get("/status", responses=declares(Status))
+def get_status(request: Request) -> Response:
+    """What this server is and has."""
+    site = services(request)
+    world = site.store.world()
+    found: Status = {
+        "version": __version__,
+        "home": str(site.config.home),
+        "engines": list(site.engines),
+        "nodes": len(world.nodes),
+        "jobs": {"live": len(world.jobs), "running": len(world.attempts)},
+        "hold": site.config["hold"],
+        "buckets": _buckets(site),
+    }
+    return answer(found)
+
+
+@router.get("/settings", responses=declares(Settings))
+def list_settings(request: Request) -> Response:
+    """Every setting of this server, its value, and where that comes from.
+
+    The server has read them when it started. Of a secret it is only told that it is set.
+    """
+    values = services(request).config.values
+    found: Settings = {
+        "settings": [
+            {
+                "name": setting.name,
+                "value": shown(setting.name, values[setting.name].value),
+                "source": values[setting.name].source,
+                "help": setting.help,
+            }
+            for setting in SETTINGS
+        ]
+    }
+    return answer(found)
+
+
+@router.post("/shutdown", responses=declares(Farewell))
+def shut_down(request: Request) -> Response:
+    """End the server. Jobs that run go on, and are found again by the next server."""
+    site = services(request)
+    running = [split_job_id(attempt.job)[1] for attempt in site.store.world().attempts.values()]
+    site.shut_down()
+    found: Farewell = {"running": running}
+    return answer(found)
+
+
+def _buckets(site: Services) -> str:
+    place = site.files.place("gs://some-bucket/x").path
+    return f"gs://BUCKET is {place.parent.parent}/BUCKET" if place else "gs:// is Google Cloud Storage"

@@ -1,0 +1,143 @@
+"""Submit what AI Platform has no word for: a plain command, and a rehearsal. A training job goes to `/v1/projects/…/jobs`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import Request
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from stoker.api.dialects.aiplatform_v1.routes import submit
+from stoker.api.errors import about
+from stoker.api.labels import label_violations
+from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, user
+from stoker.control.commands import Fields
+from stoker.core.errors import BadSpec, Violation
+from stoker.core.ids import JOB_NAME
+from stoker.core.job import Request as SentRequest
+from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec, Limits, Machine, Program
+from stoker.hardware.accelerators import find_accelerator
+from stoker.store.base import Listed
+
+from .answers import JSON, a_router, answer, declares, refused
+from .describe import describe
+from .schemas.jobs import JobDetails
+from .schemas.requests import RunRequest
+from .schemas.words import Project
+
+router = a_router("jobs")
+_REHEARSAL = {
+    "jobId": "rehearsal_1",
+    "trainingInput": {
+        "scaleTier": "BASIC",
+        "region": "us-central1",
+        "pythonModule": "trainer.task",
+        "packageUris": ["gs://my-bucket/trainer-0.0.0.tar.gz"],
+    },
+}
+_JOB: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The Job, as AI Platform v1 shows it.",
+        "content": {JSON: {"schema": {"type": "object"}, "example": {**_REHEARSAL, "state": "QUEUED"}}},
+    }
+}
+_RUN = {"name": "train_3f2a", "command": ["python", "train.py"], "gpus": 1, "gpu_type": "T4"}
+
+
+def _takes(schema: dict[str, Any], example: dict[str, Any], description: str) -> dict[str, Any]:
+    content = {JSON: {"schema": schema, "example": example}}
+    return {"requestBody": {"description": description, "required": True, "content": content}}
+
+
+@router.post(
+    "/projects/{project}/jobs:rehearse",
+    responses={**_JOB, **refused(400, 409, 413, 415, 503)},
+    openapi_extra=_takes({"type": "object"}, _REHEARSAL, "A Job of AI Platform v1."),
+)
+async def rehearse_job(project: Project, request: Request) -> Response:
+    """Run a v1 Job on virtual nodes that are made for it, and go when it has ended.
+
+    The body and the answer are those of AI Platform v1's `projects.jobs.create`. Every replica is a process of its own with
+    the wiring of the real thing; accelerators are pretended.
+    """
+    body = await read_json(request)
+    return answer(await run_in_threadpool(submit, services(request), project, body, user(request), rehearse=True))
+
+
+@router.post(
+    "/projects/{project}/jobs:run",
+    responses=declares(JobDetails, 400, 409, 413, 415, 503),
+    openapi_extra=_takes(RunRequest.model_json_schema(), _RUN, "The command, and what it needs."),
+)
+async def run_command(project: Project, request: Request) -> Response:
+    """Run a plain command, in a copy of a folder if it has a `source`.
+
+    When this has answered, the job is queued and survives any crash. Its name stays taken, also when it has ended.
+    """
+    body = await read_json(request)
+    return answer(await run_in_threadpool(_run, services(request), project, body, user(request)))
+
+
+def _run(site: Services, project: str, body: Any, owner: str) -> JobDetails:
+    check_project(project)
+    asked = _read(body)
+    spec = _spec(asked, site.config["region"], site.config["grace_seconds"])
+    check_places(site.files, source=(asked.source,), job_dir=(asked.job_dir,))
+    with about("name", fix=TAKEN):
+        job = site.commands.submit(
+            project,
+            asked.name,
+            spec,
+            request=SentRequest(dialect="native", body=asked.model_dump_json()),
+            labels=asked.labels,
+            owner=owner,
+            rehearse=asked.rehearse,
+            fields=Fields(shape="gpus" if asked.gpus else "vcpus", files="source"),
+        )
+    return describe(site, Listed(n=0, job=job, attempt=None), [])
+
+
+def _read(body: Any) -> RunRequest:
+    """The request, if it is one. Raises BadSpec with everything that is wrong with it."""
+    try:
+        asked = RunRequest.model_validate(body)
+    except ValidationError as error:
+        raise BadSpec([Violation(".".join(map(str, e["loc"])) or "body", e["msg"]) for e in error.errors()]) from None
+    violations = label_violations(asked.labels)
+    if not JOB_NAME.fullmatch(asked.name):
+        violations.append(Violation("name", f"{asked.name[:80]!r}: letters, digits, underscores; first a letter"))
+    if violations:
+        raise BadSpec(violations)
+    return asked
+
+
+def _spec(asked: RunRequest, region: str, grace_seconds: float) -> JobSpec:
+    machine = Machine(
+        vcpus=asked.vcpus,
+        memory_gb=asked.memory_gb,
+        accelerator=_accelerator(asked),
+        accelerator_milli=1000 * asked.gpus,
+    )
+    counts: list[tuple[Literal["chief", "worker"], int]] = [("chief", 1), ("worker", asked.workers)]
+    return JobSpec(
+        program=Program(source=asked.source, command=tuple(asked.command), env=asked.env),
+        groups=tuple(Group(role=role, count=count, machine=machine) for role, count in counts if count),
+        region=region,
+        job_dir=asked.job_dir,
+        priority=asked.priority,
+        limits=Limits(running_seconds=asked.max_running_seconds, grace_seconds=grace_seconds),
+    )
+
+
+def _accelerator(asked: RunRequest) -> str:
+    if not asked.gpus:
+        return ""
+    if not asked.gpu_type:
+        return "NVIDIA_TESLA_T4" if asked.rehearse else ANY_ACCELERATOR
+    found = find_accelerator(asked.gpu_type)
+    if found is None:
+        problem = f"{asked.gpu_type[:80]!r} is no accelerator; stoker accelerators lists them"
+        raise BadSpec([Violation("gpu_type", problem)])
+    return found.name

@@ -1,0 +1,72 @@
+"""What the SDK hands out: frozen values, with units in their names. What a newer server tells beyond them is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line of a replica's output. `print(line)` prints its text."""
+
+    time: float  # when it was printed, in seconds since 1970, UTC
+    replica: str  # role and index: worker-0
+    stream: str  # out, err, or service: what Stoker says of it
+    text: str  # without its end
+    sequence: int  # its position: grows, with gaps; logs(after=…) goes on after it
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """What a job took so far. The three times add up to the time from its submission to its end, or to now."""
+
+    state: str
+    queued_seconds: float  # without machines, also between two attempts
+    preparing_seconds: float  # with machines, until every replica ran
+    running_seconds: float  # from then on, until the machines were free again
+    attempts: int  # how often the whole job was tried
+    restarts: int  # how often single replicas were started again in place
+    machine_hours: float  # replicas × hours for which they held machines
+    accelerator_hours: float
+    cost_usd: float | None  # of these machines on Google Cloud, on demand; None where it is not known
+    price_as_of: str | None  # the date of the oldest price in it, or its catalog
+    cost_notes: tuple[str, ...] = ()  # why there is no cost, or what to know about it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a job waits, or how it ended. `print(explanation)` prints that."""
+
+    state: str
+    code: str  # why it waits, for programs: NO_ROOM, BEHIND, …; empty if it does not
+    text: str  # the same in words, or how it ended
+    action: str  # what would help
+    held_by: tuple[str, ...] = ()  # the jobs that hold what it could use, as PROJECT/NAME
+    position: int | None = None  # in the queue, 1 is next; None if it does not wait
+    not_before: float | None = None  # when it may be tried again after a failure, in seconds since 1970
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.text}".rstrip(": ") + (f" → {self.action}" if self.action else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A file below a job's directory."""
+
+    name: str  # its path below the directory
+    uri: str
+    size_bytes: int
+    modified_at: float | None  # in seconds since 1970; None where a cloud does not tell
+
+
+def read(kind: type[Answer], body: Mapping[str, Any]) -> Answer:
+    """An answer of the server as one of these values; lists become tuples."""
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in body.items() if k in known})

@@ -1,0 +1,198 @@
+"""`stoker.submit`: a program as a job, whichever way it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stoker.core.errors import BadSpec, NotReady, Violation
+
+from .connection import settings, the_client
+from .job_body import Accelerator, check_name, merge, name_of_rehearsal
+from .job_file import located, read_job_file
+from .jobs import Job
+from .plain_command import command_of, name_of
+from .uploads import Progress, upload_folder, upload_packages
+
+_OF_ALL = ("args", "name", "job_dir", "labels", "project", "rehearse")
+_OF_COMMAND = ("gpus", "gpu_type", "workers", "cpus", "memory_gb", "env", "priority", "max_running_seconds", "folder")
+_OF_TRAINING = (
+    *("module", "package_path", "packages", "staging_bucket"),
+    *("scale_tier", "region", "runtime_version", "python_version"),
+    *("master_machine_type", "master_accelerator", "master_image_uri"),
+    *("worker_machine_type", "worker_accelerator", "worker_image_uri", "worker_count"),
+    *("parameter_server_machine_type", "parameter_server_accelerator", "parameter_server_image_uri"),
+    "parameter_server_count",
+)
+_JOB_FILES = (".yaml", ".yml", ".json")
+_REHEARSE = ("stoker rehearse with the same arguments", "stoker.submit(…, rehearse=True)")
+
+
+def submit(
+    program: str | Path | Sequence[str] | Mapping[str, Any] | None = None,
+    /,
+    *,
+    args: Sequence[object] | None = None,
+    name: str = "",
+    job_dir: str = "",
+    labels: Mapping[str, str] | None = None,
+    project: str = "",
+    rehearse: bool = False,
+    progress: Progress | None = None,
+    gpus: int | None = None,
+    gpu_type: str | None = None,
+    workers: int | None = None,
+    cpus: float | None = None,
+    memory_gb: float | None = None,
+    env: Mapping[str, str] | None = None,
+    priority: int | None = None,
+    max_running_seconds: float | None = None,
+    folder: str | Path | None = None,
+    module: str | None = None,
+    package_path: str | Path | None = None,
+    packages: Sequence[str | Path] | None = None,
+    staging_bucket: str | None = None,
+    scale_tier: str | None = None,
+    region: str | None = None,
+    runtime_version: str | None = None,
+    python_version: str | None = None,
+    master_machine_type: str | None = None,
+    master_accelerator: Mapping[str, Any] | None = None,
+    master_image_uri: str | None = None,
+    worker_machine_type: str | None = None,
+    worker_accelerator: Mapping[str, Any] | None = None,
+    worker_image_uri: str | None = None,
+    worker_count: int | None = None,
+    parameter_server_machine_type: str | None = None,
+    parameter_server_accelerator: Mapping[str, Any] | None = None,
+    parameter_server_image_uri: str | None = None,
+    parameter_server_count: int | None = None,
+) -> Job:
+    """Submit a job, and return once it is queued: from then on it survives any crash of the server.
+
+    A script or a command, which runs in a copy of a folder:
+
+        stoker.submit("train.py", args=["--epochs", 3], gpus=1, workers=3)
+        stoker.submit(["bash", "-c", "python prepare.py && python train.py"])
+
+    A training job of AI Platform v1, as a config.yaml or a dict, and what is to be changed of it:
+
+        stoker.submit("config.yaml", name="digits_1", package_path="trainer", module="trainer.task")
+        stoker.submit({"jobId": "digits_1", "trainingInput": {…}})
+
+    A trainer package, as `stoker jobs submit training` takes it:
+
+        stoker.submit(package_path="trainer", module="trainer.task", scale_tier="BASIC_GPU", job_dir="gs://my-bucket/out")
+
+    Of every kind:
+        args: what the program gets on its command line.
+        name: letters, digits, underscores; without one it gets one.
+        job_dir: `gs://BUCKET/…`, where it keeps files: in $STOKER_JOB_DIR, and of a training job also as `--job-dir`.
+        labels: such as {"team": "vision"}.
+        project: without one, that of the settings.
+        rehearse: run it on virtual nodes made for it; GPUs are pretended.
+        progress: hears what takes its time; without one nothing is printed.
+
+    Of a command:
+        gpus, gpu_type: GPUs of each replica, and which ("T4"; any, without it).
+        workers: replicas beside the chief.
+        cpus, memory_gb: vCPUs and memory in GB of each replica.
+        env: variables for the program.
+        priority: 0 to 1000, greater first.
+        max_running_seconds: it is cancelled after so long; seven days, without it.
+        folder: what it runs in a copy of; the current one, without it. Version control, virtual environments and caches
+            stay behind; it is sent only if it has changed.
+
+    Of a training job:
+        module: what to run, `trainer.task`. package_path: the folder of its package. packages: more archives, local ones or
+            gs://. staging_bucket: where they go, if not below job_dir.
+        scale_tier, region, runtime_version, python_version: as AI Platform has them.
+        master_…, worker_…, parameter_server_…: machine_type, accelerator ({"type": "NVIDIA_TESLA_T4", "count": 4}),
+            image_uri, count.
+
+    Raises BadSpec with everything that is wrong with it, NotReady if no node here could ever hold it, AlreadyExists for a
+    taken name, Unavailable if there is no server and none can be started.
+    """
+    given = locals()
+    asked = {key: given[key] for key in (*_OF_ALL, *_OF_COMMAND, *_OF_TRAINING) if given[key] not in (None, "", False)}
+    submit_it = _command if _is_command(program, asked) else _training
+    try:
+        return submit_it(program, asked, progress or Progress())
+    except NotReady as error:
+        raise NotReady(error.violations, fix=error.fix.replace(*_REHEARSE)) from None
+
+
+def _is_command(program: Any, asked: Mapping[str, Any]) -> bool:
+    """Whether it is a plain command. Raises BadSpec for options of the other kind, and for nothing at all."""
+    is_job = program is None or isinstance(program, Mapping) or Path(str(program)).suffix in _JOB_FILES
+    if program is None and not {"module", "package_path", "packages", "master_image_uri"} & asked.keys():
+        raise BadSpec([Violation("program", "what is to run? stoker.submit('train.py'), or package_path=…, module=…")])
+    misplaced = asked.keys() & (_OF_COMMAND if is_job else _OF_TRAINING)
+    if misplaced:
+        kind, other = ("a command", "a training job") if is_job else ("a training job", "a command")
+        raise BadSpec([Violation(key, f"goes with {kind}, and this is {other}") for key in sorted(misplaced)])
+    return not is_job
+
+
+def _command(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
+    words = [str(program)] if isinstance(program, str | Path) else [*map(str, program)]
+    folder = Path(asked.pop("folder", "."))
+    _check_words(words, folder)
+    command = command_of(words, asked.pop("args", ()))
+    client, project = the_client(), asked.pop("project", "") or str(settings()["project"])
+    body = {"name": name_of(command), "command": command, "source": upload_folder(client, folder, progress), **asked}
+    if "cpus" in body:
+        body["vcpus"] = float(body.pop("cpus"))
+    body |= {key: float(body[key]) for key in ("memory_gb", "max_running_seconds") if key in body}
+    body |= {key: dict(body[key]) for key in ("env", "labels") if key in body}
+    return Job(client.run(project, body)["name"], project, client)
+
+
+def _check_words(words: list[str], folder: Path) -> None:
+    """Raise BadSpec for what is no program, before anything is packed."""
+    if not words or not words[0]:
+        raise BadSpec([Violation("program", "is empty")])
+    is_missing = len(words) == 1 and folder.is_dir() and not (folder / words[0]).exists()
+    if is_missing and " " in words[0]:
+        raise BadSpec([Violation("program", f"{words[0]!r} is no file; a command is a list: {words[0].split()}")])
+    if is_missing and words[0].endswith((".py", ".sh")):
+        raise BadSpec([Violation("program", f"there is no {words[0]} in {folder.absolute()}")])
+
+
+def _training(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
+    config = settings()
+    file = read_job_file(Path(program)) if isinstance(program, str | Path) else None
+    flags = {key: _accelerator(key, value) if key.endswith("_accelerator") else value for key, value in asked.items()}
+    flags["module_name"] = asked.get("module")
+    words = [str(word) for word in asked["args"]] if "args" in asked else None
+    body = merge(file.body if file else program or {}, flags, name=asked.get("name"), user_args=words)
+    if isinstance(body["trainingInput"], dict):
+        body["trainingInput"].setdefault("region", config["region"])
+    if not body.get("jobId"):
+        body["jobId"] = name_of_rehearsal() if asked.get("rehearse") else name_of([str(asked.get("module", "job"))])
+    check_name(body["jobId"])
+    client, project = the_client(), asked.get("project") or str(config["project"])
+    try:
+        upload_packages(
+            client,
+            body,
+            packages=[str(part) for part in asked.get("packages", ())],
+            package_path=Path(asked["package_path"]) if "package_path" in asked else None,
+            staging_bucket=asked.get("staging_bucket", ""),
+            progress=progress,
+        )
+        return Job(client.submit(project, body, rehearse="rehearse" in asked)["jobId"], project, client)
+    except (BadSpec, NotReady) as error:
+        raise located(error, file) from None
+
+
+def _accelerator(key: str, value: Mapping[str, Any]) -> Accelerator:
+    from stoker.hardware.accelerators import find_accelerator
+
+    try:
+        count, name = int(value["count"]), str(value["type"])
+    except (KeyError, TypeError, ValueError):
+        raise BadSpec([Violation(key, f"{value!r} is not {{'type': 'NVIDIA_TESLA_T4', 'count': 4}}")]) from None
+    found = find_accelerator(name)
+    return Accelerator(count, found.name if found else name)

@@ -1,0 +1,184 @@
+"""`stoker.submit`, whichever way a job is written down."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stoker as sdk
+from stoker.app import Stoker
+from stoker.client.client import Client
+from stoker.client.jobs import Job
+from stoker.core.errors import AlreadyExists, BadSpec, NotReady
+
+pytestmark = pytest.mark.usefixtures("client", "folder")
+
+
+def request_of(stoker: Stoker, job: Job) -> dict[str, Any]:
+    """The body that the server was sent."""
+    found: dict[str, Any] = json.loads(stoker.store.job(f"{job.project}/{job.name}").job.request.body)
+    return found
+
+
+@pytest.fixture
+def trainer(folder: Path) -> Path:
+    """A trainer package in the folder."""
+    (folder / "trainer").mkdir()
+    (folder / "trainer/__init__.py").touch()
+    (folder / "trainer/task.py").touch()
+    return folder / "trainer"
+
+
+def test_a_script_with_all_that_it_may_want(stoker: Stoker) -> None:
+    job = sdk.submit(
+        "train.py",
+        args=["--epochs", 3],
+        name="all",
+        project="q",
+        job_dir="gs://some-bucket/out",
+        labels={"team": "vision"},
+        gpus=4,
+        gpu_type="T4",
+        workers=2,
+        cpus=2,
+        memory_gb=8,
+        env={"SEED": "1"},
+        priority=7,
+        max_running_seconds=60,
+    )
+    found = stoker.store.job("q/all").job
+    (chief, worker), program = found.spec.groups, found.spec.program
+    assert (job.name, job.project) == ("all", "q")
+    assert (program.command, dict(program.env)) == (("python", "train.py", "--epochs", "3"), {"SEED": "1"})
+    assert (worker.count, chief.machine.accelerator, chief.machine.accelerators) == (2, "NVIDIA_TESLA_T4", 4)
+    assert (chief.machine.vcpus, chief.machine.memory_gb) == (2.0, 8.0)
+    assert (found.spec.priority, found.spec.job_dir, found.spec.limits.running_seconds) == (
+        7,
+        "gs://some-bucket/out",
+        60,
+    )
+    assert dict(found.labels) == {"team": "vision"}
+    with stoker.services.files.read(program.source) as file, zipfile.ZipFile(file) as archive:
+        assert archive.namelist() == ["train.py"]
+
+
+def test_the_folder_is_sent_once_and_may_be_another(tmp_path: Path, stoker: Stoker) -> None:
+    first, second = sdk.submit("train.py"), sdk.submit(Path("train.py"))
+    assert first.name.startswith("train_") and first.name != second.name
+    assert request_of(stoker, first)["source"] == request_of(stoker, second)["source"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/x.sh").touch()
+    other = request_of(stoker, sdk.submit("x.sh", folder=tmp_path / "other"))
+    assert other["command"] == ["sh", "x.sh"] and other["source"] != request_of(stoker, first)["source"]
+
+
+def test_a_command_in_words(stoker: Stoker) -> None:
+    assert request_of(stoker, sdk.submit(["bash", "-c", "echo $X"]))["command"] == ["bash", "-c", "echo $X"]
+
+
+def test_a_job_of_v1_as_a_table_and_as_a_file(folder: Path, trainer: Path, stoker: Stoker) -> None:
+    training = {"scaleTier": "BASIC", "region": "us-central1", "pythonModule": "trainer.task"}
+    body = {"jobId": "table", "trainingInput": training}
+    (folder / "config.yaml").write_text(json.dumps({"trainingInput": training}))
+    assert sdk.submit(body, package_path=trainer).name == "table"
+    job = sdk.submit("config.yaml", name="file", package_path="trainer", args=["--x", 1], scale_tier="CUSTOM",
+                     master_machine_type="n1-standard-4")  # fmt: skip
+    sent = request_of(stoker, job)
+    assert (job.name, sent["trainingInput"]["args"]) == ("file", ["--x", "1"])
+    assert (sent["trainingInput"]["scaleTier"], sent["trainingInput"]["masterType"]) == ("CUSTOM", "n1-standard-4")
+    assert body == {"jobId": "table", "trainingInput": training}  # what was given is not written to
+
+
+def test_a_trainer_package(trainer: Path, stoker: Stoker) -> None:
+    job = sdk.submit(
+        package_path="trainer",
+        module="trainer.task",
+        scale_tier="CUSTOM",
+        job_dir="gs://some-bucket/out",
+        master_machine_type="n1-highcpu-16",
+        master_accelerator={"type": "t4", "count": 4},
+        worker_machine_type="n1-highcpu-16",
+        worker_accelerator={"type": "NVIDIA_TESLA_T4", "count": 4},
+        worker_count=2,
+    )
+    found = request_of(stoker, job)["trainingInput"]
+    assert job.name.startswith("trainer_") and found["region"] == "us-central1"
+    assert found["masterConfig"]["acceleratorConfig"] == {"count": "4", "type": "NVIDIA_TESLA_T4"}
+    assert found["workerCount"] == "2"
+    assert found["packageUris"][0].startswith("gs://some-bucket/out/packages/")
+
+
+def test_a_rehearsal_of_either_kind(trainer: Path, stoker: Stoker) -> None:
+    command = sdk.submit("train.py", gpus=8, workers=20, rehearse=True)
+    training = sdk.submit(package_path=trainer, module="trainer.task", scale_tier="PREMIUM_1", rehearse=True)
+    assert command.describe()["rehearsal"] and training.describe()["rehearsal"]
+    assert training.name.startswith("rehearsal_")
+
+
+def test_whoever_wants_to_hear_hears(client: Client) -> None:
+    class Ear(sdk.Progress):
+        heard: list[str] = []  # noqa: RUF012
+
+        def begins(self, what: str) -> None:
+            self.heard.append(what)
+
+        def done(self, what: str) -> None:
+            self.heard.append(what)
+
+    sdk.submit("train.py", progress=Ear())
+    assert "1 file" in Ear.heard[0] and Ear.heard[1].startswith("uploaded")
+
+
+def test_what_can_never_run_is_refused_with_the_way_to_rehearse() -> None:
+    with pytest.raises(NotReady, match="no node here could ever hold") as refused:
+        sdk.submit("train.py", gpus=9)
+    assert "stoker.submit(…, rehearse=True)" in refused.value.fix
+
+
+def test_a_mistake_in_a_file_is_told_with_its_line(folder: Path) -> None:
+    (folder / "config.yaml").write_text("trainingInput:\n  scaleTier: BASIC\n  regoin: x\n")
+    with pytest.raises(BadSpec, match=r"config\.yaml:3"):
+        sdk.submit("config.yaml", name="wrong", module="trainer.task", packages=["gs://some-bucket/x.tar.gz"])
+
+
+def test_a_name_is_taken_for_good() -> None:
+    sdk.submit("train.py", name="taken")
+    with pytest.raises(AlreadyExists):
+        sdk.submit("train.py", name="taken")
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "field"),
+    [
+        (None, {}, "program"),
+        (None, {"gpus": 1}, "program"),
+        ([], {}, "program"),
+        ("", {}, "program"),
+        ("python train.py", {}, "program"),
+        ("trian.py", {}, "program"),
+        ("train.py", {"scale_tier": "BASIC", "module": "x"}, "module"),
+        ("config.yaml", {"gpus": 1, "env": {}}, "env"),
+        ({}, {"folder": "."}, "folder"),
+        ({}, {"name": "a-b"}, "job.job_id"),
+        ({}, {"master_accelerator": {"type": "T4"}}, "master_accelerator"),
+        ({}, {"worker_machine_type": "n1-standard-4"}, "--worker-machine-type"),
+        ("train.py", {"name": "a-b"}, "name"),
+        ("train.py", {"gpus": 1, "gpu_type": "T5"}, "gpu_type"),
+        ("train.py", {"folder": "/no/such/folder"}, "folder"),
+        ("nothing.yaml", {}, "nothing.yaml"),
+        (None, {"package_path": "nothing", "module": "x"}, "--package-path"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(program: Any, options: dict[str, Any], field: str) -> None:
+    with pytest.raises(BadSpec) as refused:
+        sdk.submit(program, **options)
+    assert refused.value.violations[0].field == field
+
+
+def test_an_option_that_is_none_is_a_type_error() -> None:
+    with pytest.raises(TypeError):
+        sdk.submit("train.py", gpu=1)  # type: ignore[call-arg]
