@@ -12,11 +12,11 @@ from stoker.core.errors import StokerError
 from stoker.core.images import StandIns
 from stoker.core.job import Attempt, Job
 from stoker.core.launch import Launch, LaunchFile, Surroundings
+from stoker.core.mounts import mounted_buckets
 from stoker.core.states import ReplicaState
 from stoker.core.world import World
 from stoker.engines.base import Engine, Request
 from stoker.kinds.base import Kind
-from stoker.kinds.mounts import mounted_buckets
 from stoker.store.files import Files
 
 _log = logging.getLogger("stoker.loop")

@@ -11,9 +11,8 @@ from stoker.core.ids import CUSTOM_JOB_PREFIX, split_job_id
 from stoker.core.images import stand_in
 from stoker.core.job import Attempt, Job
 from stoker.core.launch import Launch, LaunchReplica, Surroundings
+from stoker.core.mounts import unmounted
 from stoker.core.spec import Group
-
-from .mounts import unmounted
 
 _REFERENCE = re.compile(r"\$(\$?)\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 

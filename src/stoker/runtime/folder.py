@@ -8,6 +8,7 @@
     status.json                 what the supervisor last knew
     log.jsonl                   every line of output, in order
     supervisor.err              what the supervisor itself has to complain about
+    environment/                of a container that installs packages: where it does so
     work/                       the program's working directory, fresh for the attempt
 """
 

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional
 from .errors import CannotStart
 from .exits import RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
+from .layer import installs_packages, make_layer
 from .lines import Log
 from .ports import reserve
 from .processes import become_reaper
@@ -96,6 +97,9 @@ class Supervisor:
         variables = {k: os.environ[k] for k in kept}
         bin_folder = os.path.dirname(request["python"])
         variables["PATH"] = os.pathsep.join([bin_folder, variables.get("PATH", os.defpath)])
+        if request["is_container"] and installs_packages(request["command"]):
+            layer = make_layer(request["python"], os.path.join(self.folder.path, "environment"))
+            variables.update(layer, PATH=os.pathsep.join([layer["PATH"], variables["PATH"]]))
         variables["PYTHONUNBUFFERED"] = "1"
         if site:
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from stoker.core.spec import JobSpec
+from .spec import JobSpec
 
 _MOUNT = re.compile(r"(?<![\w/.-])/gcs/([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])(?![\w.-])")
 

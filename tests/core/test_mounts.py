@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from stoker.core.mounts import mounted_buckets, unmounted
 from stoker.core.spec import Group, Machine, Program
-from stoker.kinds.mounts import mounted_buckets, unmounted
 from tests.builders import a_spec
 
 BUCKETS = {"data": "/home/buckets/gs/data"}
