@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from stoker.core.errors import Violation
@@ -25,6 +26,7 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?s")
 
 
+@lru_cache(maxsize=4096)
 def snake(name: str) -> str:
     """`masterConfig` → `master_config`."""
     return _CAMEL.sub(lambda m: "_" + m[1].lower(), name)
