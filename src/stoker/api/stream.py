@@ -20,7 +20,7 @@ from typing import Any, TypedDict
 from starlette.concurrency import run_in_threadpool
 
 from stoker.core.job import Attempt, Job
-from stoker.core.states import FINAL_JOB_STATES, JobState, ReplicaState, shown_state
+from stoker.core.states import FINAL_JOB_STATES, JobState, ReplicaState
 from stoker.store.base import Listed
 from stoker.store.log_file import LogLine
 
@@ -28,7 +28,7 @@ from .bell import wait
 from .services import Services
 
 KEEP_ALIVE_SECONDS = 15.0
-_LINES_AT_ONCE = 4000
+_LINES_AT_ONCE = 2000
 _CHARACTERS_AT_ONCE = 1 << 20
 
 
@@ -105,7 +105,7 @@ def state_event(listed: Listed) -> dict[str, Any]:
     job, up = listed.job, replicas_up(listed)
     event: dict[str, Any] = {
         "kind": "state",
-        "state": shown(listed),
+        "state": str(listed.state),
         "attempt": job.tries,
         "replicas": job.spec.replicas,
     }
@@ -139,13 +139,6 @@ def exit_code(job: Job, attempt: Attempt | None) -> int:
         first = min(failed, key=lambda r: r.at, default=None)
         code = first.exit_code if first is not None and first.exit_code else 1
     return code
-
-
-def shown(listed: Listed) -> str:
-    """The state that a user sees."""
-    attempt = listed.attempt
-    state, cause = (attempt.state, attempt.cause) if attempt else (None, None)
-    return str(shown_state(listed.job.state, listed.job.wish, state, cause))
 
 
 def reason(job: Job) -> ReasonRow | None:

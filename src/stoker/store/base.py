@@ -9,7 +9,7 @@ from typing import Protocol
 from stoker.core.changes import Change
 from stoker.core.job import Attempt, Job
 from stoker.core.node import Node
-from stoker.core.states import JobState
+from stoker.core.states import JobState, ShownState, shown_state
 from stoker.core.world import World
 
 
@@ -31,6 +31,12 @@ class Listed:
     n: int  # grows with the order of submission; pages continue from it
     job: Job
     attempt: Attempt | None
+
+    @property
+    def state(self) -> ShownState:
+        """What a user sees."""
+        state, cause = (self.attempt.state, self.attempt.cause) if self.attempt else (None, None)
+        return shown_state(self.job.state, self.job.wish, state, cause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 from stoker.api.labels import label_violations
-from stoker.api.times import timestamp
+from stoker.api.times import times_of
 from stoker.api.translation import SiteRules, violations_of
 from stoker.core.errors import BadSpec, Unimplemented, Violation
 from stoker.core.ids import JOB_NAME, split_job_id
 from stoker.core.job import Job, Request
 from stoker.core.spec import JobSpec
-from stoker.core.states import JobState, shown_state
+from stoker.core.states import JobState
 from stoker.hardware.rules import Shape
 from stoker.store.base import Listed
 
@@ -79,19 +79,14 @@ def answer(listed: Listed, *, position: int | None = None) -> dict[str, Any]:
 
     `position`: its place in the queue, from 1; None if it has none, or is not known at the moment.
     """
-    job, attempt = listed.job, listed.attempt
-    state = shown_state(job.state, job.wish, attempt.state if attempt else None, attempt.cause if attempt else None)
+    job = listed.job
     shown: dict[str, Any] = {"jobId": split_job_id(job.id)[1]}
     shown["trainingInput"] = _sent(job.request.body) if job.request.dialect == DIALECT else as_training(job.spec)
-    shown |= {"createTime": timestamp(job.submitted_at), "state": str(state), "etag": etag(job)}
+    shown |= {**times_of(job), "state": str(listed.state), "etag": etag(job)}
     if job.labels:
         shown["labels"] = dict(job.labels)
-    if job.started_at is not None:
-        shown["startTime"] = timestamp(job.started_at)
-    if job.ended_at is not None:
-        shown["endTime"] = timestamp(job.ended_at)
-        if job.message:
-            shown["errorMessage"] = job.message
+    if job.ended_at is not None and job.message:
+        shown["errorMessage"] = job.message
     if job.state is not JobState.QUEUED:
         shown["jobPosition"] = "0"
     elif position is not None:

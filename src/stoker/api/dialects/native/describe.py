@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.api.services import Services
-from stoker.api.stream import exit_code, reason, replicas_up, shown
+from stoker.api.stream import exit_code, reason, replicas_up
 from stoker.core.errors import StokerError
 from stoker.core.ids import replica_name, split_job_id
 from stoker.core.job import Attempt, Job
@@ -32,7 +32,7 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
         "submitted_at": job.submitted_at,
         "started_at": job.started_at,
         "ended_at": job.ended_at,
-        "state": shown(listed),
+        "state": str(listed.state),
         "attempt": job.tries,
         "replicas": job.spec.replicas,
         "up": replicas_up(listed),
@@ -50,7 +50,7 @@ def row(listed: Listed) -> JobRow:
     return {
         "name": split_job_id(job.id)[1],
         "owner": job.owner,
-        "state": shown(listed),
+        "state": str(listed.state),
         "accelerators": _accelerators(job),
         "replicas": job.spec.replicas,
         "submitted_at": job.submitted_at,

@@ -6,7 +6,6 @@ from fastapi import Request
 from starlette.responses import Response
 
 from stoker.api.services import Services, services
-from stoker.api.stream import shown
 from stoker.core.ids import job_id, split_job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.states import Cause, JobState
@@ -33,7 +32,7 @@ def explanation(site: Services, listed: Listed, attempts: list[Attempt]) -> Expl
     waits = job.waits if is_queued else None
     return {
         "name": split_job_id(job.id)[1],
-        "state": shown(listed),
+        "state": str(listed.state),
         "code": waits.code if waits else "",
         "text": waits.text if waits else job.message or _nothing_said(job),
         "action": waits.action if waits else "",

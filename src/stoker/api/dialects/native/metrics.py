@@ -9,7 +9,6 @@ from fastapi import Request
 from starlette.responses import Response
 
 from stoker.api.services import services
-from stoker.api.stream import shown
 from stoker.core.ids import job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.spec import Group, JobSpec
@@ -48,7 +47,7 @@ def get_metrics(project: Project, name: Name, request: Request) -> Response:
     accelerators = sum(group.count * group.machine.accelerator_milli for group in spec.groups) / 1000
     cost, as_of, notes = cost_of(spec, spent.held / 3600)
     found: Metrics = {
-        "state": shown(listed),
+        "state": str(listed.state),
         "queued_seconds": round(spent.queued, 3),
         "preparing_seconds": round(spent.preparing, 3),
         "running_seconds": round(spent.running, 3),

@@ -12,14 +12,14 @@ from stoker.api.labels import label_violations
 from stoker.api.proto_json import snake_keys
 from stoker.api.rules import a_disk_size, a_place
 from stoker.api.shapes import checked, machine_of, shape_violations
-from stoker.api.times import timestamp
+from stoker.api.times import times_of, timestamp
 from stoker.api.translation import Row, SiteRules, Whole, anything, spec_of, targets_of, violations_of
 from stoker.core.convention import POOLS, Convention
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import CUSTOM_JOB_PREFIX, split_job_id
 from stoker.core.job import Job, Request
 from stoker.core.spec import Group, JobSpec, Retry
-from stoker.core.states import JobState, ShownState, shown_state
+from stoker.core.states import JobState, ShownState
 from stoker.hardware.rules import Shape
 from stoker.store.base import Listed
 
@@ -123,25 +123,20 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
 
 def answer(listed: Listed) -> dict[str, Any] | None:
     """The CustomJob as the API shows it; None for a job of another dialect."""
-    job, attempt = listed.job, listed.attempt
+    job = listed.job
     if job.request.dialect != DIALECT:
         return None
     location, sent = _sent(job.request.body)
     project, name = split_job_id(job.id)
-    state = shown_state(job.state, job.wish, attempt.state if attempt else None, attempt.cause if attempt else None)
     shown: dict[str, Any] = {
         "name": f"projects/{project}/locations/{location}/customJobs/{name.removeprefix(CUSTOM_JOB_PREFIX)}",
         **sent,
-        "state": STATES[state],
-        "createTime": timestamp(job.submitted_at),
+        **times_of(job),
+        "state": STATES[listed.state],
         "updateTime": timestamp(max(filter(None, (job.submitted_at, job.started_at, job.ended_at)))),
     }
     if job.labels:
         shown["labels"] = dict(job.labels)
-    if job.started_at is not None:
-        shown["startTime"] = timestamp(job.started_at)
-    if job.ended_at is not None:
-        shown["endTime"] = timestamp(job.ended_at)
     if job.state in _ERROR_CODES:
         shown["error"] = {"code": _ERROR_CODES[job.state], "message": job.message}
     return shown
