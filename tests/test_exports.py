@@ -111,7 +111,7 @@ def test_every_dependency_is_used_and_has_a_reason() -> None:
     listed = [re.split(r"[\[>=<; ]", line)[0].lower() for line in PROJECT["dependencies"]]
     assert not [name for name in listed if f"`{name}`" not in why]
     source = "\n".join(file.read_text() for file in SOURCE.rglob("*.py"))
-    imported = {"nvidia-ml-py": "pynvml", "pyyaml": "yaml"}
+    imported = {"google-crc32c": "google_crc32c", "nvidia-ml-py": "pynvml", "pyyaml": "yaml"}
     run = {"setuptools": "from setuptools import", "uv": 'with_name("uv")'}  # as programs of their own
     for name in listed:
         used = run.get(name) or rf"^\s*(from|import) {imported.get(name, name)}\b"
