@@ -18,8 +18,11 @@ PARTS = {
     "cli": "the command line's CPU time",
     "start": "from submit to the first line of user code, beside Ray",
     "submissions": "durable submissions over HTTP, and what a kill -9 leaves of them",
+    "api": "create, get and list of 100 among 100,000 jobs",
     "memory": "the memory of a server at rest",
+    "files": "a large file through the server, in and out",
     "jobs100": "100 short jobs to their end",
+    "logs": "a program that prints 100 MB, to a client that follows it",
     "tick": "one decision in a large cluster",
 }
 

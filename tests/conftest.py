@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from starlette.testclient import TestClient
 
@@ -28,6 +29,9 @@ from stoker.store.memory import MemoryStore
 from stoker.store.sql import SqlStore
 
 from .builders import House, a_house
+
+hypothesis.settings.register_profile("stoker", deadline=None)  # how long an example takes is the machine's affair
+hypothesis.settings.load_profile("stoker")
 
 
 @pytest.fixture

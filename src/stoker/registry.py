@@ -21,8 +21,11 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "kinds": {"training": "stoker.kinds.training:Training"},
     "dialects": {
         "aiplatform_v1": "stoker.api.dialects.aiplatform_v1.routes:router",
-        "native": "stoker.api.dialects.native:router",
+        "logging_v2": "stoker.api.dialects.logging_v2.routes:router",
+        "native": "stoker.api.dialects.native.routes:router",
         "replica": "stoker.api.dialects.replica:router",
+        "storage_v1": "stoker.api.dialects.storage_v1.routes:router",
+        "vertex_v1": "stoker.api.dialects.vertex_v1.routes:router",
     },
     "drivers": {
         "nvml": "stoker.gpu.drivers.nvml:NvmlDriver",

@@ -59,3 +59,8 @@ def violations(answer: httpx.Response) -> dict[str, str]:
     first = next(iter(found))
     assert error["message"] == f"Field: {first} Error: {found[first]}"
     return found
+
+
+def a_run(name: str = "r", **changes: Any) -> dict[str, Any]:
+    """A command in order."""
+    return {"name": name, "command": ["true"], **changes}

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.api.filters import (
     EVERYTHING,
+    NOTHING,
     And,
     Comparison,
     Filter,
     Not,
     Or,
+    compare,
     compare_text,
     comparisons,
     matches,
+    possible_range,
     possible_values,
+    predicate,
     read_filter,
     read_time,
+    simplify,
 )
 from stoker.core.errors import BadSpec
 
@@ -159,6 +166,66 @@ def test_possible_values() -> None:
     assert possible_values(read_filter("a=1 OR b=2"), "a") is None
     assert possible_values(read_filter("NOT a=1"), "a") is None
     assert possible_values(read_filter("a=1 AND a=2"), "a") == frozenset()
+
+
+def numbers(text: str) -> st.SearchStrategy[Filter]:
+    """Filters that compare the fields a and b with whole numbers."""
+    leaves = st.builds(
+        Comparison,
+        st.sampled_from([("a",), ("b",)]),
+        st.sampled_from(["=", "!=", "<", ">", "<=", ">=", ":"]),
+        st.sampled_from(text.split()),
+    )
+    return st.recursive(
+        leaves,
+        lambda f: (
+            st.builds(Not, f)
+            | st.builds(And, st.lists(f, max_size=3).map(tuple))
+            | st.builds(Or, st.lists(f, max_size=3).map(tuple))
+        ),
+        max_leaves=6,
+    )
+
+
+def is_number_true(a: int, b: int) -> Callable[[Comparison], bool]:
+    """What of a filter of numbers is true."""
+    return lambda c: compare({"a": a, "b": b}[c.field], c.op, int(c.value))
+
+
+@given(numbers("1 2 3"), st.integers(0, 4), st.integers(0, 4))
+def test_the_possible_range_leaves_out_nothing_that_passes(filter: Filter, a: int, b: int) -> None:
+    low, high = possible_range(filter, "a", lambda c: int(c.value))
+    if matches(filter, is_number_true(a, b)):
+        assert (low is None or low <= a) and (high is None or a <= high)
+
+
+def test_possible_range() -> None:
+    def range_of(text: str) -> tuple[int | None, int | None]:
+        return possible_range(read_filter(text), "a", lambda c: int(c.value))
+
+    assert range_of("a>=1 AND a<5 AND b=2") == (1, 4)
+    assert range_of("(a=3 AND b>2) OR a>3") == (3, None)
+    assert range_of("a=1 OR a=7") == (1, 7)
+    assert range_of("a=1 OR b=1") == (None, None)
+    assert range_of("NOT a=1") == (None, None)
+    assert range_of("a>1 AND a<1") == (2, 0)
+    assert range_of("") == (None, None)
+
+
+@given(numbers("1 2"), st.integers(0, 3), st.integers(0, 3))
+def test_what_is_known_may_be_left_out(filter: Filter, a: int, b: int) -> None:
+    is_true = is_number_true(a, b)
+    rest = simplify(filter, lambda c: is_true(c) if c.field == "a" else None)
+    assert all(c.field == "b" for c in comparisons(rest))
+    assert matches(rest, is_true) == matches(filter, is_true)
+    whole = simplify(filter, is_true)
+    assert whole == (EVERYTHING if matches(filter, is_true) else NOTHING)
+
+
+@given(numbers("1 2"), st.integers(0, 3), st.integers(0, 3))
+def test_a_predicate_says_the_same(filter: Filter, a: int, b: int) -> None:
+    passes = predicate(filter, lambda c: lambda have: is_number_true(*have)(c))
+    assert passes((a, b)) == matches(filter, is_number_true(a, b))
 
 
 def test_wildcards_stand_for_any_characters() -> None:

@@ -113,6 +113,20 @@ def test_the_last_line_is_kept_before_the_end_is(house: House) -> None:
     assert [line.text for line in house.logs.read("p/j")] == ["line 1", "line 2", "line 3"]
 
 
+def test_of_much_that_a_replica_could_not_ship_a_part_is_kept_at_a_time(house: House) -> None:
+    """Other jobs wait for the loop, too."""
+    house.submit()
+    house.tick()
+    lines = [{"n": n, "t": 1.0, "s": "out", "m": "x"} for n in range(1, 100_001)]
+    house.engine._gangs["p/j.1"].lines["chief-0"] = lines
+    house.engine.set("p/j.1", ReplicaState.SUCCEEDED)
+    house.tick()
+    assert house.job().state is JobState.ACTIVE
+    house.tick(2)
+    assert house.job().state is JobState.SUCCEEDED
+    assert [line.n for line in house.logs.read("p/j")] == list(range(1, 100_001))
+
+
 def test_nodes_come_and_go_with_the_engine(house: House) -> None:
     house.engine._nodes.append(a_node("n1", 2))
     house.tick()

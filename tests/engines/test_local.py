@@ -66,6 +66,14 @@ def test_output_is_on_disk_in_order_with_its_streams(engine: LocalEngine) -> Non
     assert [line["n"] for line in engine.logs(ATTEMPT, "chief-0", 2)] == [3]
 
 
+def test_the_last_lines_of_a_long_output_are_found_from_its_end(engine: LocalEngine) -> None:
+    assert run(engine, python("for n in range(40_000): print(n, 'x' * 50)")).last_line == 40_000
+    for after in (0, 1, 20_000, 39_000, 39_999):
+        found = [line["n"] for line in engine.logs(ATTEMPT, "chief-0", after)]
+        assert found == list(range(after + 1, 40_001))
+    assert not list(engine.logs(ATTEMPT, "chief-0", 40_000))
+
+
 @pytest.mark.parametrize(
     ("script", "code", "words"),
     [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,14 +55,21 @@ def test_any_text_comes_out_as_it_went_in(texts: list[str], data: st.DataObject)
     assert cut(*chunks) == [text.rstrip() for text in texts if text.rstrip()]
 
 
+@given(st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\x08", b" ", b"\xc3", b"\xa4", b"\xff"])), st.integers(1, 5))
+def test_the_lines_are_the_same_wherever_the_chunks_end(parts: list[bytes], size: int) -> None:
+    whole = b"".join(parts)
+    chunks = [whole[at : at + size] for at in range(0, len(whole), size)]
+    assert cut(*chunks) == cut(whole) == cut(whole, b"\r")
+
+
 class Taker:
     """A server that takes everything, and keeps it."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
 
-    def post(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
-        self.bodies.append(body)
+    def post(self, what: str, body: bytes) -> dict[str, Any]:
+        self.bodies.append(json.loads(body))
         return {}
 
     @property
@@ -121,3 +130,34 @@ def test_a_line_that_the_disk_cut_off_spoils_no_other(tmp_path: Path) -> None:
     assert sorted(taker.numbers) == [1, 2, 3]
     whole = [line for line in (tmp_path / "log.jsonl").read_text().splitlines() if line.endswith("}")]
     assert len(whole) == 2
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=6), st.lists(st.integers(0, 120), max_size=6))
+def test_wherever_a_full_disk_cuts_off_every_line_is_shipped_once(batches: list[list[str]], rooms: list[int]) -> None:
+    class Full:
+        """Takes so many bytes of each write; none is an error."""
+
+        def __init__(self, file: Any) -> None:
+            self.file, self.rooms = file, [*rooms]
+
+        def write(self, data: bytes) -> int:
+            room = self.rooms.pop() if self.rooms else len(data)
+            if not room:
+                raise OSError("no space left on device")
+            return int(self.file.write(data[:room]))
+
+        def close(self) -> None:
+            self.file.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        log, taker = a_log(Path(folder))
+        log._file = Full(log._file)  # type: ignore[assignment]
+        for batch in batches:
+            log.write_all("out", batch)
+        log.drain(10)
+        kept: list[dict[str, Any]] = []
+        for line in (line for body in taker.bodies for line in body["lines"]):
+            if not kept or line["n"] > kept[-1]["n"]:  # as the server keeps them
+                kept.append(line)
+        assert [line["n"] for line in kept] == list(range(1, log.last_number + 1))
+        assert [line["m"] for line in kept] == [text for batch in batches for text in batch]

@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from stoker.core.errors import BadSpec, Violation
 
+T = TypeVar("T")
 LONGEST_FILTER = 20_000
 _DEEPEST = 50
 _TOKEN = re.compile(
@@ -65,6 +66,9 @@ Filter: TypeAlias = Comparison | And | Or | Not
 EVERYTHING = And(())
 """What an empty filter means."""
 
+NOTHING = Or(())
+"""What nobody passes."""
+
 
 def read_filter(text: str) -> Filter:
     """The filter that a text says. Raises BadSpec with the place at which it cannot be understood."""
@@ -84,6 +88,22 @@ def matches(filter: Filter, is_true: Callable[[Comparison], bool]) -> bool:
             return any(matches(part, is_true) for part in filter.parts)
         case Not():
             return not matches(filter.part, is_true)
+
+
+def predicate(filter: Filter, test_of: Callable[[Comparison], Callable[[T], bool]]) -> Callable[[T], bool]:
+    """What says of a thing whether it passes: `matches` for who asks it of many, its tests made once."""
+    match filter:
+        case Comparison():
+            return test_of(filter)
+        case And():
+            tests = [predicate(part, test_of) for part in filter.parts]
+            return lambda thing: all(test(thing) for test in tests)
+        case Or():
+            tests = [predicate(part, test_of) for part in filter.parts]
+            return lambda thing: any(test(thing) for test in tests)
+        case Not():
+            test = predicate(filter.part, test_of)
+            return lambda thing: not test(thing)
 
 
 def comparisons(filter: Filter) -> Iterator[Comparison]:
@@ -114,6 +134,52 @@ def possible_values(filter: Filter, field: str, ops: tuple[str, ...] = ("=",)) -
             return frozenset().union(*(v for v in each if v is not None)) if None not in each else None
         case _:
             return None
+
+
+def possible_range(filter: Filter, field: str, read: Callable[[Comparison], int]) -> tuple[int | None, int | None]:
+    """The lowest and the highest whole number that a field can have in what passes; None: without a bound.
+
+    `read` says the number that the field is compared with.
+    """
+    match filter:
+        case Comparison() if filter.field == field:
+            value = read(filter)
+            low = {"=": value, ":": value, ">=": value, ">": value + 1}.get(filter.op)
+            return low, {"=": value, ":": value, "<=": value, "<": value - 1}.get(filter.op)
+        case And():
+            lows, highs = _ranges(filter.parts, field, read)
+            known_lows, known_highs = [n for n in lows if n is not None], [n for n in highs if n is not None]
+            return max(known_lows, default=None), min(known_highs, default=None)
+        case Or() if filter.parts:
+            lows, highs = _ranges(filter.parts, field, read)
+            low = None if None in lows else min(n for n in lows if n is not None)
+            return low, None if None in highs else max(n for n in highs if n is not None)
+        case _:
+            return None, None
+
+
+def _ranges(
+    parts: tuple[Filter, ...], field: str, read: Callable[[Comparison], int]
+) -> tuple[list[int | None], list[int | None]]:
+    ranges = [possible_range(part, field, read) for part in parts]
+    return [low for low, _ in ranges], [high for _, high in ranges]
+
+
+def simplify(filter: Filter, known: Callable[[Comparison], bool | None]) -> Filter:
+    """The filter without what is known of it already; EVERYTHING or NOTHING if that decides it."""
+    match filter:
+        case Comparison():
+            answer = known(filter)
+            return filter if answer is None else EVERYTHING if answer else NOTHING
+        case And():
+            parts = [part for p in filter.parts if (part := simplify(p, known)) != EVERYTHING]
+            return NOTHING if NOTHING in parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+        case Or():
+            parts = [part for p in filter.parts if (part := simplify(p, known)) != NOTHING]
+            return EVERYTHING if EVERYTHING in parts else parts[0] if len(parts) == 1 else Or(tuple(parts))
+        case Not():
+            part = simplify(filter.part, known)
+            return NOTHING if part == EVERYTHING else EVERYTHING if part == NOTHING else Not(part)
 
 
 def compare_text(have: str, op: str, want: str) -> bool:
@@ -254,7 +320,7 @@ class _Reader:
             self._at += 1
 
     def _bad(self, problem: str) -> BadSpec:
-        wanted = f"{problem}, at character {self._at + 1} of {self._text[:200]!r}; like jobId:rnn* AND state=FAILED"
+        wanted = f"{problem}, at character {self._at + 1} of {self._text[:200]!r}; like state=FAILED AND labels.team=ml"
         return BadSpec([Violation("filter", wanted)])
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from stoker.config import Config
@@ -26,6 +28,8 @@ from .bell import Bell
 from .translation import SiteRules
 
 LARGEST_BODY_BYTES = 10 << 20
+_LARGE_BODY_BYTES = 1 << 16
+_MAY_BE_INFINITE = re.compile(rb"[eE][+]?[0-9]{3}|[0-9]{300}")
 TAKEN = "choose another name: that of a job stays taken, also when it has ended"
 
 
@@ -99,11 +103,19 @@ async def read_json(request: Request) -> Any:
     if kind and not (kind in ("application/json", "text/json") or kind.endswith("+json")):
         raise UnsupportedType(f"a body of the type {kind[:80]!r}", fix="send JSON: Content-Type: application/json")
     try:
-        return json.loads(bytes(body), parse_constant=_no_constant, parse_float=_finite)
+        if len(body) > _LARGE_BODY_BYTES:
+            return await run_in_threadpool(_parsed, bytes(body))  # others are answered meanwhile
+        return _parsed(bytes(body))
     except RecursionError:
         raise BadSpec([Violation("body", "the JSON is nested too deeply")]) from None
     except (ValueError, UnicodeDecodeError) as error:
         raise BadSpec([Violation("body", f"not JSON: {error}")]) from None
+
+
+def _parsed(body: bytes) -> Any:
+    if _MAY_BE_INFINITE.search(body):
+        return json.loads(body, parse_constant=_no_constant, parse_float=_finite)
+    return json.loads(body, parse_constant=_no_constant)
 
 
 def _finite(digits: str) -> float:

@@ -17,6 +17,7 @@ from stoker.store.logs import Logs
 from .commands import nodes_of_ended_rehearsals
 
 _LINES_AT_ONCE = 5000
+_PARTS_A_LOOK = 8
 _log = logging.getLogger("stoker.loop")
 
 
@@ -64,13 +65,16 @@ def _note(attempt: str, seen: Seen, now: float) -> Note:
 
 
 def _fetch_lines(engine: Engine, attempt: Attempt, seen: Seen, logs: Logs) -> bool:
-    """Keep what the replica could not ship, a bounded part at a time. Returns whether that is done."""
+    """Keep what the replica could not ship. Returns whether that is done: of much it keeps a part, for other jobs wait."""
     replica = replica_name(seen.role, seen.index)
     try:
         lines = engine.logs(attempt.id, replica, logs.last_number(attempt.id, replica))
-        while part := list(islice(lines, _LINES_AT_ONCE)):
+        for _ in range(_PARTS_A_LOOK):
+            part = list(islice(lines, _LINES_AT_ONCE))
             logs.append(attempt.id, replica, part)
-        return True
+            if len(part) < _LINES_AT_ONCE:
+                return True
+        return False
     except OSError as error:
         _log.error("the last lines of %s/%s cannot be kept yet: %s", attempt.id, replica, error)
         return False

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -27,6 +27,7 @@ from stoker.runtime.folder import Folder, write_whole
 from .base import Request, Seen
 
 HOST = "127.0.0.1"
+_NEAR_BYTES = 1 << 16
 
 
 class LocalEngine:
@@ -143,7 +144,8 @@ class LocalEngine:
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
         """The lines on disk."""
         try:
-            with open(self._folder(attempt, replica).log_file, encoding="utf-8", errors="replace") as file:
+            with open(self._folder(attempt, replica).log_file, "rb") as file:
+                file.seek(_place_before(file, after))
                 for line in file:
                     record = _record(line)
                     if record is not None and record["n"] > after:
@@ -241,10 +243,26 @@ class _Child:
         return self._lives
 
 
-def _record(line: str) -> dict[str, Any] | None:
+def _place_before(file: IO[bytes], after: int) -> int:
+    """A place in a log shortly before the first record after a number. Numbers grow, so that most of it need not be read."""
+    low, high = 0, file.seek(0, os.SEEK_END)
+    while high - low > _NEAR_BYTES:
+        middle = (low + high) // 2
+        file.seek(middle)
+        file.readline()  # the rest of a record
+        place = file.tell()
+        record = next(filter(None, map(_record, file)), None)
+        if record is None or record["n"] > after:
+            high = middle
+        else:
+            low = place
+    return low
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
     """A record of the log; None for one that a crash or a full disk has cut off."""
     try:
-        record = json.loads(line)
+        record = json.loads(line.decode("utf-8", errors="replace"))
         return {"n": int(record["n"]), "t": float(record["t"]), "s": str(record["s"]), "m": _text(record["m"])}
     except (ValueError, KeyError, TypeError):
         return None

@@ -7,12 +7,15 @@ import sys
 import threading
 import time
 from collections import deque
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Deque, Dict, List, Optional
 
 from .server import LONGEST_PAUSE_SECONDS, Refused, Server, Unacceptable, Unreachable
 
 LONGEST_LINE_BYTES = 64 * 1024
-_LARGEST_BATCH_BYTES = 1 << 20
+_LARGEST_BATCH_BYTES = 1 << 18
+_CHATTY_BATCH_BYTES = 1 << 14
+_CHATTY_PAUSE_SECONDS = 0.05
 
 
 class Lines:
@@ -23,12 +26,22 @@ class Lines:
 
     def feed(self, chunk: bytes) -> List[str]:
         """The lines that this chunk completes."""
-        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        data = self._rest + chunk
+        is_short = data.find(b"\n") <= LONGEST_LINE_BYTES and len(chunk) <= LONGEST_LINE_BYTES
+        if is_short and b"\n" in chunk and b"\r" not in data and b"\x08" not in data:
+            return self._plain(data)
+        *whole, self._rest = data.split(b"\n")
         lines = [_clean(part) for line in whole for part in _parts(line)]
         while len(self._rest) > LONGEST_LINE_BYTES:  # a line without an end is cut into several
             lines.append(_clean(self._rest[:LONGEST_LINE_BYTES]))
             self._rest = self._rest[LONGEST_LINE_BYTES:]
         return [line for line in lines if line]
+
+    def _plain(self, data: bytes) -> List[str]:
+        """What nearly every program prints: nothing to rewrite and nothing to cut, so all of it is decoded at once."""
+        whole, _, self._rest = data.rpartition(b"\n")
+        lines = whole.decode("utf-8", errors="replace").split("\n")
+        return [line for line in map(str.rstrip, lines) if line]
 
     def end(self) -> List[str]:
         """What is left when the stream ends without a newline."""
@@ -63,9 +76,10 @@ class Log:
         self._number = 0
         self._shipped_to = self._file.tell()
         self._is_torn = False  # the last record on disk was cut off
+        self._was_torn = False  # so was some other, and is not JSON
         self._unwritten: Deque[Dict[str, Any]] = deque(maxlen=1000)
         self._report: Dict[str, Any] = {}
-        self._ending = False
+        self._ending = threading.Event()
         self._given_up = server is None
         self._server = server
         self._news = threading.Event()
@@ -81,23 +95,43 @@ class Log:
 
     def write(self, stream: str, line: str) -> None:
         """Add a line of `out`, `err` or `service` (the supervisor's own)."""
+        self.write_all(stream, [line])
+
+    def write_all(self, stream: str, lines: List[str]) -> None:
+        """Add lines that came together: they are of one time, and are written at once."""
+        if not lines:
+            return
         if stream == "err":
-            self.last_errors.append(line)
+            self.last_errors.extend(lines)
         with self._lock:
-            self._number += 1
-            record = {"n": self._number, "t": time.time(), "s": stream, "m": line}
-            if not self._write_to_disk(json.dumps(record).encode() + b"\n"):
-                self._unwritten.append(record)  # a full disk here must not end the training: the server may have room
+            first, now = self._number + 1, time.time()
+            self._number += len(lines)
+            records = [
+                f'{{"n": {n}, "t": {now!r}, "s": "{stream}", "m": {quoted(line)}}}\n'
+                for n, line in enumerate(lines, first)
+            ]
+            kept = self._write_to_disk(records)
+            for record in records[kept:]:  # a full disk here must not end the training: the server may have room
+                self._unwritten.append(json.loads(record))
         self._news.set()
 
-    def _write_to_disk(self, data: bytes) -> bool:
+    def _write_to_disk(self, records: List[str]) -> int:
+        """Returns how many of them are on disk whole."""
+        data = "".join(records).encode()
+        mend = b"\n" if self._is_torn else b""
         try:
-            whole = b"\n" + data if self._is_torn else data
-            written = self._file.write(whole)
-            self._is_torn = written != len(whole)
-            return not self._is_torn
+            written = self._file.write(mend + data) or 0
         except OSError:
-            return False
+            return 0
+        if written == len(mend) + len(data):
+            self._is_torn = False
+            return len(records)
+        written, kept = written - len(mend), 0
+        while kept < len(records) and written >= len(records[kept]):
+            written -= len(records[kept])
+            kept += 1
+        self._is_torn = self._was_torn = written != 0
+        return kept
 
     def report(self, what: Dict[str, Any]) -> None:
         """Tell the server something about the replica, after all lines before it. The newest holds all that earlier ones said."""
@@ -106,57 +140,72 @@ class Log:
         self._news.set()
 
     def drain(self, seconds: float) -> None:
-        """Wait until everything is shipped, but no longer than this. What is not shipped is on disk."""
-        self._ending = True
+        """Wait until everything is shipped, for as long as the server takes any of it within so many seconds.
+
+        What is not shipped is on disk.
+        """
+        self._ending.set()
         self._news.set()
-        self._thread.join(seconds)
+        shipped_to = -1
+        while self._thread.is_alive() and shipped_to != self._shipped_to:
+            shipped_to = self._shipped_to
+            self._thread.join(seconds)
         self._file.close()
 
     def _ship_for_ever(self) -> None:
         while not self._given_up:
             self._news.wait()
             self._news.clear()
-            ending = self._ending
-            while not self._given_up and self._ship_once():
-                pass
+            ending = self._ending.is_set()
+            while not self._given_up:
+                shipped = self._ship_once()
+                if not shipped:
+                    break
+                if _CHATTY_BATCH_BYTES < shipped < _LARGEST_BATCH_BYTES // 2:
+                    self._ending.wait(_CHATTY_PAUSE_SECONDS)  # many small requests would cost the server more than few
             if ending:
                 return
 
-    def _ship_once(self) -> bool:
-        """One request with the next lines, and the report once there are no more. Returns whether there was anything."""
+    def _ship_once(self) -> int:
+        """One request with the next lines, and the report once there are no more. Returns its size; 0 if there was nothing."""
         with self._lock:
-            lines, offset, is_all = self._read_from_disk()
-            while self._unwritten and (is_all or (lines and self._unwritten[0]["n"] < lines[-1]["n"])):
-                lines.append(self._unwritten.popleft())
-            lines.sort(key=_number)  # the server takes a replica's lines in their order
+            data, offset, is_all = self._read_from_disk()
+            if self._was_torn or self._unwritten:
+                data = self._with_unwritten(data, is_all)
             report: Dict[str, Any] = {}
             if is_all:
                 report, self._report = self._report, {}
-        if not lines and not report:
-            return False
-        self._send("report" if report else "lines", {"lines": lines, **report})
+        if not data and not report:
+            return 0
+        rest = (", " + json.dumps(report)[1:]) if report else "}"
+        lines = data[:-1].replace(b"\n", b",")  # a record is JSON and has no newline of its own
+        body = b'{"lines": [' + lines + b"]" + rest.encode()
+        self._send("report" if report else "lines", body)
         self._shipped_to = offset
-        return True
+        return len(body)
 
-    def _read_from_disk(self) -> "tuple[List[Dict[str, Any]], int, bool]":
-        """The next lines on disk, where they end, and whether that is all there are."""
-        lines: List[Dict[str, Any]] = []
-        offset = self._shipped_to
+    def _read_from_disk(self) -> "tuple[bytes, int, bool]":
+        """The next records on disk, where they end, and whether that is all there are."""
         with open(self._path, "rb") as file:
-            file.seek(offset)
-            for raw in file:
-                if offset - self._shipped_to > _LARGEST_BATCH_BYTES:
-                    return lines, offset, False
-                if not raw.endswith(b"\n"):
-                    break
-                offset += len(raw)
-                try:
-                    lines.append(json.loads(raw))
-                except ValueError:
-                    continue  # a full disk has cut it off; it was kept in memory
-        return lines, offset, True
+            file.seek(self._shipped_to)
+            data = file.read(_LARGEST_BATCH_BYTES)
+        end = data.rfind(b"\n") + 1
+        return data[:end], self._shipped_to + end, len(data) < _LARGEST_BATCH_BYTES
 
-    def _send(self, what: str, body: Dict[str, Any]) -> None:
+    def _with_unwritten(self, records: bytes, is_all: bool) -> bytes:
+        """The same with what could not be written, in its place, and without what a full disk has cut off."""
+        lines: List[Dict[str, Any]] = []
+        for record in records.splitlines():
+            try:
+                lines.append(json.loads(record))
+            except ValueError:
+                continue  # it was kept in memory
+        while self._unwritten and (is_all or (lines and self._unwritten[0]["n"] < lines[-1]["n"])):
+            lines.append(self._unwritten.popleft())
+        lines.sort(key=_number)  # the server takes a replica's lines in their order
+        return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+    def _send(self, what: str, body: bytes) -> None:
         pause = 0.05
         while not self._given_up and self._server is not None:
             try:

@@ -110,15 +110,13 @@ class Program:
                 continue
             if chunk:
                 name, lines = key.data
-                for line in lines.feed(chunk):
-                    self._log.write(name, line)
+                self._log.write_all(name, lines.feed(chunk))
             else:
                 self._close(key)
 
     def _close(self, key: selectors.SelectorKey) -> None:
         name, lines = key.data
-        for line in lines.end():
-            self._log.write(name, line)
+        self._log.write_all(name, lines.end())
         self._selector.unregister(key.fileobj)
 
 

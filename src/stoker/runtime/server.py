@@ -39,7 +39,7 @@ class Server:
         pause = 0.05
         while not give_up():
             try:
-                answer = self.post("join", {"addresses": addresses}, timeout=60.0)
+                answer = self.post("join", json.dumps({"addresses": addresses}).encode(), timeout=60.0)
                 if answer.get("cluster"):
                     cluster: Dict[str, Any] = answer["cluster"]
                     return cluster
@@ -51,9 +51,9 @@ class Server:
                 pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
         return {}
 
-    def post(self, what: str, body: Dict[str, Any], timeout: float = 15.0) -> Dict[str, Any]:
-        """One request. Raises Refused or Unreachable."""
-        status, data = self._exchange("POST", f"{self._path}/{what}", json.dumps(body).encode(), timeout)
+    def post(self, what: str, body: bytes, timeout: float = 15.0) -> Dict[str, Any]:
+        """One request, with JSON. Raises Refused, Unacceptable or Unreachable."""
+        status, data = self._exchange("POST", f"{self._path}/{what}", body, timeout)
         if status >= 400:
             raise self._refusal(status, data)
         try:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from stoker.app import Stoker
-from tests.api.bodies import ANYTHING, JOBS, PACKAGE, a_job_body, custom, violations
+from tests.api.bodies import JOBS, PACKAGE, a_job_body, custom, violations
 
 
 @pytest.fixture(autouse=True)
@@ -282,71 +279,3 @@ def test_labels_of_an_ended_job_may_be_changed(http: TestClient, stoker: Stoker)
     stoker.loop.settle_down()
     after = http.patch(f"{JOBS}/j?updateMask=labels", json={"labels": {"a": "1"}}).json()
     assert (after["state"], after["labels"]) == ("CANCELLED", {"a": "1"})
-
-
-# Whatever is sent, it is the caller's mistake or a job, and never ours.
-
-WHOLE = custom(
-    name="whole",
-    labels={"team": "ml"},
-    masterConfig={"acceleratorConfig": {"count": "1", "type": "NVIDIA_TESLA_T4"}, "diskConfig": {"bootDiskSizeGb": 9}},
-    workerType="n1-standard-4",
-    workerCount="2",
-    parameterServerType="n1-highmem-8",
-    parameterServerCount=1,
-    evaluatorType="n1-standard-4",
-    evaluatorCount=1,
-    args=["a"],
-    jobDir="gs://some-bucket/out",
-    scheduling={"maxRunningTime": "7200s", "priority": 3},
-    encryptionConfig={"kmsKeyName": "k"},
-    useChiefInTfConfig=False,
-)
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of every value in a body."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, part in inner for place in places(part, (*path, key)))]
-
-
-def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """The body with one value replaced."""
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = changed(copy[path[0]], path[1:], new)
-    return copy
-
-
-def is_answered(http: TestClient, method: str, path: str, body: bytes) -> None:
-    """Answered with success, or with the caller's mistake in the contract's shape."""
-    answer = http.request(method, path, content=body)
-    assert answer.status_code < 500 or answer.status_code == 501, answer.text
-    if answer.status_code >= 400:
-        error = answer.json()["error"]
-        assert error["code"] == answer.status_code
-        assert error["message"] and re.fullmatch("[A-Z_]+", error["status"])
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(path=st.sampled_from(places(WHOLE)), new=ANYTHING)
-def test_no_body_is_our_mistake(http: TestClient, path: tuple[Any, ...], new: Any) -> None:
-    body = json.dumps(changed(WHOLE, path, new)).encode()
-    is_answered(http, "POST", JOBS, body)
-    is_answered(http, "PATCH", f"{JOBS}/whole?updateMask=labels,etag", body)
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(at=st.integers(0, 2000), junk=st.binary(max_size=20), cut=st.integers(0, 40))
-def test_no_bytes_are_our_mistake(http: TestClient, at: int, junk: bytes, cut: int) -> None:
-    body = json.dumps(WHOLE).encode()
-    is_answered(http, "POST", JOBS, body[:at] + junk + body[at + cut :])
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(query=st.dictionaries(st.sampled_from(["pageSize", "pageToken", "fields", "filter", "updateMask"]), st.text()))
-def test_no_query_is_our_mistake(http: TestClient, query: dict[str, str]) -> None:
-    for method, path in (("GET", JOBS), ("GET", f"{JOBS}/whole"), ("PATCH", f"{JOBS}/whole")):
-        answer = http.request(method, path, params=query, content=b"{}")
-        assert answer.status_code < 500 or answer.status_code == 501, answer.text

@@ -121,6 +121,7 @@ def delete(project: str, location: str, number: str, request: Request) -> Any:
     if job.state not in FINAL_JOB_STATES:
         raise NotReady([Violation("name", "the job has not ended")], fix="cancel it, and wait until it has ended")
     site.commands.forget(job.id, owner=user(request))
+    site.logs.forget(job.id)
     operation = f"projects/{project}/locations/{location}/operations/{number}"
     return {"name": operation, **_DELETED}
 

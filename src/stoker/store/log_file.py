@@ -1,0 +1,245 @@
+"""The output of one job: a file of JSON lines in the order of arrival, in which every line has a moment of its own.
+
+A line's moment is the microsecond in which it was printed, but always later than the line that was kept before it, and than
+what a reader has been told (`seal`). So the order of the file is the order of the moments: "what comes after T" is found by an
+index, nothing has to be sorted, and a line that arrives late, since its replica could not reach us for a while, comes after
+everything that any reader has seen already. Nobody who reads on from where they were misses a line or gets one twice.
+
+    {"a": attempt, "r": replica, "n": number, "t": when it was printed, "at": moment, "s": stream, "m": text}
+
+`at` stands only where the moment does not follow from `t` and the line before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from json.encoder import encode_basestring_ascii as quoted
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from stoker.clock import Clock
+
+from .log_index import BLOCK_BYTES, LogIndex
+
+_HEAD = re.compile(rb'\{"a": ("[^"]*"), "r": ("[^"]*"), "n": (\d+), "t": ([^,]+), (?:"at": (\d+), )?"s"')
+_READ_BYTES = 1 << 19
+_LINES_AT_ONCE = 500
+_LATEST_SECONDS = 1e11  # a clock that says more is broken
+
+
+class LogLine(NamedTuple):
+    """One line of one replica."""
+
+    offset: int  # where the next line starts in the job's file; a reader continues from it
+    attempt: str
+    replica: str  # `worker-0`
+    n: int  # its number among the replica's lines
+    time: float  # when it was printed
+    stream: str  # out, err, service
+    text: str
+    moment: int = 0  # microseconds since the epoch; grows from line to line
+
+
+class LogFile:
+    """One job's lines. Safe to use from any thread."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._is_loaded = False
+        self._numbers: dict[tuple[str, str], int] = {}  # (attempt, replica) → its last number
+        self._index = LogIndex()
+        self._moment = 0  # the last line's
+        self._sealed = 0
+
+    def append(self, attempt: str, replica: str, lines: Iterable[Mapping[str, Any]]) -> tuple[int, bool]:
+        """Add what is new of {n, t, s, m}. Returns the replica's last number, and whether anything was new."""
+        with self._lock:
+            self._load()
+            last = self._numbers.get((attempt, replica), 0)
+            new = []
+            for line in lines:
+                if line["n"] > last:
+                    last = line["n"]
+                    new.append(line)
+            if not new:
+                return last, False
+            with open(self._path, "ab", buffering=0) as file:
+                begin = file.tell()
+                data, blocks, moment = self._written(attempt, replica, new, begin)
+                _write_whole(file, data, begin)
+            for offset, before in blocks:
+                self._index.add(offset, before)
+            self._moment = moment
+            self._numbers[attempt, replica] = last
+            return last, True
+
+    def last_number(self, attempt: str, replica: str) -> int:
+        """The number of the last line that is kept of a replica."""
+        with self._lock:
+            self._load()
+            return self._numbers.get((attempt, replica), 0)
+
+    def seal(self, moment: int) -> int:
+        """Let what comes from now on be later than a moment, or than now if that is earlier. Returns that moment."""
+        with self._lock:
+            sealed = min(moment, self._now())
+            self._sealed = max(self._sealed, sealed)
+            return sealed
+
+    def since(self, moment: int) -> Iterator[LogLine]:
+        """The lines of a moment and later, in order."""
+        with self._lock:
+            self._load()
+            place = self._index.place(self._index.find(moment))
+        for line in read_lines(self._path, *place):
+            if line.moment >= moment:
+                yield line
+
+    def until(self, moment: int) -> Iterator[LogLine]:
+        """The lines of a moment and earlier, the latest first, a block at a time."""
+        with self._lock:
+            self._load()
+            block = self._index.find(moment + 1)
+        end: int | None = None
+        while block >= 0:
+            with self._lock:
+                place = self._index.place(block)
+            lines = [line for line in read_lines(self._path, *place, end=end) if line.moment <= moment]
+            yield from reversed(lines)
+            block, end = block - 1, place.offset
+
+    def _written(
+        self, attempt: str, replica: str, lines: list[Mapping[str, Any]], offset: int
+    ) -> tuple[bytes, list[tuple[int, int]], int]:
+        """The lines as they are kept, the blocks that begin among them, and the last moment."""
+        head = f'{{"a": {quoted(attempt)}, "r": {quoted(replica)}, "n": '
+        moment, earliest, now = self._moment, self._sealed + 1, self._now()
+        next_block, blocks, parts = self._index.next_offset, [], []
+        for line in lines:
+            if offset >= next_block:
+                blocks.append((offset, moment))
+                next_block = offset + BLOCK_BYTES
+            printed = _microseconds(line["t"])
+            follows = max(moment + 1, printed)
+            moment = max(moment + 1, earliest, min(printed, now))
+            at = "" if moment == follows else f'"at": {moment}, '
+            text = f'{head}{line["n"]}, "t": {line["t"]!r}, {at}"s": "{line["s"]}", "m": {quoted(line["m"])}}}\n'
+            offset += len(text)  # all of it is ASCII
+            parts.append(text)
+        return "".join(parts).encode(), blocks, moment
+
+    def _load(self) -> None:
+        """Read the numbers and the blocks, once; a line that a crash cut off is closed, so that the next begins one."""
+        if self._is_loaded:
+            return
+        numbers: dict[tuple[bytes, bytes], bytes] = {}
+        index, offset, moment = LogIndex(), 0, 0
+        if self._path.exists():
+            if not _ends_whole(self._path):
+                with open(self._path, "ab") as cut_off:
+                    cut_off.write(b"\n")
+            with open(self._path, "rb") as file:
+                for raw in file:
+                    if offset >= index.next_offset:
+                        index.add(offset, moment)
+                    offset += len(raw)
+                    found = _HEAD.match(raw)
+                    if found is None or not _is_whole(raw):
+                        continue
+                    attempt, replica, n, printed, at = found.groups()
+                    moment = max(moment + 1, int(at) if at else _microseconds(float(printed)))
+                    numbers[attempt, replica] = n
+        else:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._numbers = {(json.loads(a), json.loads(r)): int(n) for (a, r), n in numbers.items()}
+        self._index, self._moment, self._is_loaded = index, moment, True
+
+    def _now(self) -> int:
+        return int(self._clock.now() * 1e6)
+
+
+def read_lines(path: Path, offset: int = 0, moment: int = 0, *, end: int | None = None) -> Iterator[LogLine]:
+    """The lines from an offset on, as far as they are whole; `moment`: that of the line before, else moments are not exact."""
+    try:
+        file = open(path, "rb", buffering=0)
+    except FileNotFoundError:
+        return
+    with file:
+        file.seek(offset)
+        for raws in _whole_lines(file, end):
+            for raw, line in zip(raws, _parsed(raws), strict=True):
+                offset += len(raw) + 1
+                if line is None:
+                    continue  # the server was cut off in the middle of it; it has been shipped again after
+                moment = max(moment + 1, line.get("at") or _microseconds(line["t"]))
+                yield LogLine(offset, line["a"], line["r"], line["n"], line["t"], line["s"], line["m"], moment)
+
+
+def _whole_lines(file: IO[bytes], end: int | None) -> Iterator[list[bytes]]:
+    """The lines of a file, some at a time, without their ends. Each read lets other threads in, so that few are quicker."""
+    rest = b""
+    while block := file.read(_READ_BYTES if end is None else min(_READ_BYTES, end - file.tell())):
+        whole, newline, rest = (rest + block).rpartition(b"\n")
+        if newline:
+            lines = whole.split(b"\n")
+            yield from (lines[n : n + _LINES_AT_ONCE] for n in range(0, len(lines), _LINES_AT_ONCE))
+
+
+def _parsed(raws: list[bytes]) -> list[dict[str, Any] | None]:
+    """The lines as JSON, all at once, which is several times quicker; one by one where one is not whole."""
+    try:
+        found: list[dict[str, Any] | None] = json.loads(b"[" + b",".join(raws) + b"]")
+        if len(found) == len(raws):
+            return found
+    except ValueError:
+        pass
+    return [_parsed_one(raw) for raw in raws]
+
+
+def _parsed_one(raw: bytes) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(raw)
+    except ValueError:
+        return None
+    return found
+
+
+def _microseconds(seconds: float) -> int:
+    return int(seconds * 1e6) if 0 <= seconds < _LATEST_SECONDS else 0
+
+
+def _write_whole(file: IO[bytes], data: bytes, begin: int) -> None:
+    """All of it or nothing: what a full disk has cut off is taken back, so that it can be shipped again. Raises OSError."""
+    try:
+        if file.write(data) != len(data):
+            raise OSError("the disk is full")
+    except OSError:
+        file.truncate(begin)
+        raise
+
+
+def _ends_whole(path: Path) -> bool:
+    with open(path, "rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _is_whole(raw: bytes) -> bool:
+    """Whether a line whose head is whole has its end too. What ends in an escaped quote may be cut off within its text."""
+    if not raw.endswith(b'"}\n'):
+        return False
+    if raw[-4:-3] != b"\\":
+        return True
+    try:
+        json.loads(raw)
+    except ValueError:
+        return False
+    return True
