@@ -41,6 +41,8 @@ from stoker.runtime.zipapp import build as build_runtime
 from stoker.store.base import Store
 from stoker.store.files import Files, has_cloud_credentials
 from stoker.store.logs import Logs
+from stoker.store.objects.objects import Objects
+from stoker.store.objects.uploads import Uploads
 from stoker.store.sql import SqlStore
 
 _log = logging.getLogger("stoker")
@@ -80,6 +82,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     engines = {"local": engine}
     store = SqlStore(home / "stoker.db", clock)
     files = make_files(config)
+    objects = Objects(files, home)
     logs = Logs(home / "logs")
     placer, policy = load("placers", config["placer"])(), load("policies", config["policy"])()
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
@@ -110,6 +113,8 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         queue=Queue(store, policy, clock),
         logs=logs,
         files=files,
+        objects=objects,
+        uploads=Uploads(home / "uploads", objects, clock),
         engines=engines,
         bell=bell,
         shut_down=lambda: None,

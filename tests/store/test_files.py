@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stoker.core.errors import BadSpec, NotFound, Unavailable
+from stoker.core.errors import BadSpec, NotFound, TooLarge, Unavailable
 from stoker.store.files import Files, has_cloud_credentials, resolve
+from tests.store.cloud import FakeCloud
 
 
 @pytest.fixture
@@ -52,6 +53,28 @@ def test_a_write_that_fails_leaves_nothing(files: Files, tmp_path: Path) -> None
     with files.read("gs://some-bucket/a") as file:
         assert file.read() == b"old"
     assert os.listdir(tmp_path / "buckets/gs/some-bucket") == ["a"]
+
+
+def test_a_write_to_a_cloud_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    cloud = FakeCloud()
+    files = Files(tmp_path, buckets={}, keep_buckets_here=False, cloud=lambda _: cloud)
+    with pytest.raises(TooLarge), files.write("gs://some-bucket/a") as file:
+        file.write(b"half")
+        raise TooLarge
+    assert not files.exists("gs://some-bucket/a")
+    put(files, "gs://some-bucket/a", b"whole")
+    with files.read("gs://some-bucket/a") as file:
+        assert file.read() == b"whole"
+    with pytest.raises(NotFound), files.read("gs://some-bucket/none"):
+        pass
+
+
+def test_buckets_that_are_here(files: Files, tmp_path: Path) -> None:
+    put(files, "gs://some-bucket/a")
+    put(files, "s3://another/a")
+    (tmp_path / "buckets/gs/No Bucket").mkdir()
+    assert files.buckets() == {"mapped": tmp_path / "data", "some-bucket": tmp_path / "buckets/gs/some-bucket"}
+    assert Files(tmp_path / "buckets", buckets={}, keep_buckets_here=False).buckets() == {}
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:

@@ -7,9 +7,12 @@ StokerError
  ├ NotReady            not_ready            well formed, but cannot be done as things are: carries `violations`
  ├ IllegalMove         illegal_move         a state machine was asked for a move it does not have
  ├ Conflict            conflict             somebody else changed it first
+ ├ PreconditionFailed  precondition_failed  an object is not, or no longer, what the request expects
  ├ Unauthenticated     unauthenticated      no token, or a wrong one
  ├ Forbidden           forbidden            a good token for something else
  ├ TooLarge            too_large            the request is over a limit
+ ├ LengthRequired      length_required      a body whose length nobody said
+ ├ BadRange            bad_range            bytes that a file does not have
  ├ UnsupportedType     unsupported_type     a body of another type than JSON
  ├ Unimplemented       unimplemented        in the contract, not in this Stoker
  ├ Unavailable         unavailable          the server, or something it needs, cannot be reached now
@@ -85,6 +88,12 @@ class Conflict(StokerError):
     code = "conflict"
 
 
+class PreconditionFailed(StokerError):
+    """It is not, or no longer, what the request expects it to be; read it again and decide anew."""
+
+    code = "precondition_failed"
+
+
 class Unauthenticated(StokerError):
     """No token was given, or one that this server does not know."""
 
@@ -101,6 +110,18 @@ class TooLarge(StokerError):
     """The request is over a limit."""
 
     code = "too_large"
+
+
+class LengthRequired(StokerError):
+    """The length of the body must be said, by Content-Length or by chunks."""
+
+    code = "length_required"
+
+
+class BadRange(StokerError):
+    """The file does not have these bytes."""
+
+    code = "bad_range"
 
 
 class UnsupportedType(StokerError):

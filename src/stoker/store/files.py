@@ -6,21 +6,32 @@ own state folder, so that commands written for a cloud run offline. A bucket tha
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote
 
-from stoker.core.errors import BadSpec, NotFound, Unavailable, Violation
+from stoker.core.errors import BadSpec, NotFound, StokerError, Unavailable, Violation
+from stoker.core.ids import BUCKET_NAME
 
 _URI = re.compile(r"(gs|s3)://([^/]+)(?:/(.*))?", re.DOTALL)
-BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
-"""A lawful bucket name: 3 to 63 characters (contract 4.2)."""
+_PART = re.compile(r"\..*\.[0-9a-f]{8}\.part", re.DOTALL)
+LONGEST_NAME_BYTES = 1024 + 80  # of an object, and of a scheme and a bucket before it
+_LONGEST_PART_OF_NAME_BYTES = 255
+_LONGEST_PART_BYTES = 200  # of a file's own name in that of its part; a file system takes 255 in all
+_FIXES = {
+    errno.ENOSPC: "free some disk space",
+    errno.EDQUOT: "free some disk space, or ask for a larger quota",
+    errno.EACCES: "let the server's user write there",
+    errno.EPERM: "let the server's user write there",
+    errno.EROFS: "mount it for writing",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +47,7 @@ def resolve(root: Path, name: str) -> Path:
 
     Raises BadSpec for `..`, absolute names, backslashes, NUL, double encodings, drive letters and links that lead outside.
     """
-    if not all(map(_is_harmless, (name, unquote(name), unquote(unquote(name))))):
+    if not is_harmless(name):
         raise BadSpec([Violation("name", f"{name!r} is not the name of a file below its bucket")])
     parts = name.split("/")
     path = root.joinpath(*[part for part in parts if part])
@@ -47,24 +58,89 @@ def resolve(root: Path, name: str) -> Path:
     return path
 
 
-def _is_harmless(name: str) -> bool:
-    """Whether a name can only lead downwards. Asked of its decoded forms too: somebody else may decode it once more."""
+def is_harmless(name: str) -> bool:
+    """Whether a name can only lead downwards. Its decoded forms too: somebody else may decode it once more."""
+    return all(map(_leads_down, (name, unquote(name), unquote(unquote(name)))))
+
+
+def _leads_down(name: str) -> bool:
     if "\x00" in name or "\\" in name or name.startswith("/") or re.match(r"[A-Za-z]:", name):
         return False
     return not any(part in ("..", ".") for part in name.split("/"))
 
 
+def _is_too_long(uri: str) -> bool:
+    """Whether no disk could hold a file of this name. An object of a bucket has at most 1024 bytes anyway (Cloud Storage)."""
+    name = uri.encode(errors="replace")
+    return len(name) > LONGEST_NAME_BYTES or any(len(part) > _LONGEST_PART_OF_NAME_BYTES for part in name.split(b"/"))
+
+
+def part_path(path: Path) -> Path:
+    """A hidden place beside a file, for what is to become it: on the same disk, so that a rename is all that is left to do."""
+    name = os.fsencode(path.name)[:_LONGEST_PART_BYTES].decode(errors="ignore")
+    return path.with_name(f".{name}.{secrets.token_hex(4)}.part")
+
+
+def is_part(name: str) -> bool:
+    """Whether a file of this name is one that is still being written, and so nobody's to see."""
+    return _PART.fullmatch(name) is not None
+
+
+def sync_folder(folder: Path) -> None:
+    """Make durable which files a folder has; what is in them is synced by who writes them."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def write_errors(uri: str) -> Iterator[None]:
+    """Turn what a file system says to a write into our own errors."""
+    try:
+        yield
+    except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+        problem = f"{uri} is a folder, or below a file; choose another name"
+        raise BadSpec([Violation("uri", problem)]) from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            problem = f"{uri[:80]}… has a part of more bytes than a folder of this machine can hold (255)"
+            raise BadSpec([Violation("uri", problem)]) from error
+        fix = _FIXES.get(error.errno or 0, "see that the disk is well")
+        raise Unavailable(f"{uri} cannot be written: {error.strerror or error}", fix=fix) from error
+
+
 class Files:
     """Every file that a job names, by URI."""
 
-    def __init__(self, root: Path, *, buckets: Mapping[str, str], keep_buckets_here: bool) -> None:
-        """`root`: where unmapped buckets are kept, if `keep_buckets_here`. `buckets`: name → folder."""
+    def __init__(
+        self,
+        root: Path,
+        *,
+        buckets: Mapping[str, str],
+        keep_buckets_here: bool,
+        cloud: Callable[[str], Any] | None = None,
+    ) -> None:
+        """`root`: where unmapped buckets are kept, if `keep_buckets_here`. `buckets`: name → folder. `cloud`: see `cloud`."""
         self._root = root
-        self._buckets = dict(buckets)
+        self.mapped = dict(buckets)
         self._keep_here = keep_buckets_here
+        self.cloud = cloud or fsspec_of
+        """The fsspec file system of a scheme, `gs` or `s3`."""
+
+    def buckets(self) -> dict[str, Path]:
+        """The buckets of Google Cloud Storage that are folders here and now: name → folder."""
+        kept = self._root / "gs"
+        found = {path.name: path for path in kept.iterdir() if path.is_dir()} if kept.is_dir() else {}
+        mapped = {name: Path(folder).expanduser() for name, folder in self.mapped.items()}
+        found = (found if self._keep_here else {}) | mapped
+        return {name: found[name] for name in sorted(found) if BUCKET_NAME.fullmatch(name)}
 
     def place(self, uri: str) -> Place:
-        """Where a URI leads. Raises BadSpec for what is neither a URI that we know nor an absolute path."""
+        """Where a URI leads. Raises BadSpec for what is neither a URI that we know nor an absolute path, or is too long."""
+        if _is_too_long(uri):
+            raise BadSpec([Violation("uri", f"{uri[:80]!r}… is too long: a name has 1024 bytes, and 255 between slashes")])
         match = _URI.fullmatch(uri)
         if match is None:
             if uri.startswith("/") and "\x00" not in uri and ".." not in uri.split("/"):
@@ -79,8 +155,8 @@ class Files:
                     )
                 ]
             )
-        if bucket in self._buckets:
-            return Place(uri, resolve(Path(self._buckets[bucket]).expanduser(), name))
+        if bucket in self.mapped:
+            return Place(uri, resolve(Path(self.mapped[bucket]).expanduser(), name))
         if self._keep_here:
             return Place(uri, resolve(self._root / scheme / bucket, name))
         return Place(uri, None)
@@ -95,8 +171,8 @@ class Files:
         place = self.place(uri)
         if place.path is not None:
             return place.path.is_file()
-        with _cloud_errors(uri):
-            return bool(_cloud(uri).isfile(uri))
+        with cloud_errors(uri):
+            return bool(self._cloud(uri).isfile(uri))
 
     def stamp(self, uri: str) -> str:
         """A text that changes with the file's content. Raises NotFound."""
@@ -107,8 +183,8 @@ class Files:
             except OSError:
                 raise NotFound(f"no file {uri}") from None
             return f"{uri} {stat.st_size} {stat.st_mtime_ns}"
-        with _cloud_errors(uri):
-            return f"{uri} {_cloud(uri).checksum(uri)}"
+        with cloud_errors(uri):
+            return f"{uri} {self._cloud(uri).checksum(uri)}"
 
     @contextmanager
     def read(self, uri: str) -> Iterator[IO[bytes]]:
@@ -122,7 +198,7 @@ class Files:
             with file:
                 yield file
             return
-        with _cloud_errors(uri), _cloud(uri).open(uri, "rb") as cloud_file:
+        with cloud_errors(uri), self._cloud(uri).open(uri, "rb") as cloud_file:
             yield cloud_file
 
     @contextmanager
@@ -130,26 +206,25 @@ class Files:
         """Write a file: all of it appears at once when the block ends well, nothing if it does not."""
         place = self.place(uri)
         if place.path is None:
-            with _cloud_errors(uri), _cloud(uri).open(uri, "wb") as cloud_file:
+            with cloud_errors(uri), whole(self._cloud(uri), uri) as cloud_file:
                 yield cloud_file
             return
-        temporary = place.path.with_name(f".{place.path.name[:100]}.{secrets.token_hex(4)}.part")
+        part = part_path(place.path)
         try:
-            place.path.parent.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, place.path)
-        except OSError as error:
-            if isinstance(error, IsADirectoryError | NotADirectoryError | FileExistsError):
-                raise BadSpec([Violation("uri", f"{uri} is a folder, or below a file; choose another name")]) from error
-            raise Unavailable(
-                f"{uri} cannot be written: {error.strerror or error}", fix="free some disk space"
-            ) from error
+            with write_errors(uri):
+                place.path.parent.mkdir(parents=True, exist_ok=True)
+                with open(part, "wb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(part, place.path)
+                sync_folder(place.path.parent)
         finally:
             with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+                part.unlink(missing_ok=True)
+
+    def _cloud(self, uri: str) -> Any:
+        return self.cloud(uri.split("://", 1)[0])
 
 
 def has_cloud_credentials(environment: Mapping[str, str]) -> bool:
@@ -158,17 +233,33 @@ def has_cloud_credentials(environment: Mapping[str, str]) -> bool:
     return bool(environment.get("GOOGLE_APPLICATION_CREDENTIALS")) or adc.exists()
 
 
-def _cloud(uri: str) -> Any:
+def fsspec_of(scheme: str) -> Any:
+    """The fsspec file system of a scheme. Raises ImportError where its package is missing."""
     import fsspec
 
-    return fsspec.filesystem(uri.split("://", 1)[0])
+    return fsspec.filesystem(scheme)
 
 
 @contextmanager
-def _cloud_errors(uri: str) -> Iterator[None]:
+def whole(cloud: Any, uri: str) -> Iterator[Any]:
+    """A file of a cloud to write to, which is there when the block has ended well, and not at all if it has not."""
+    file = cloud.open(uri, "wb", autocommit=False)
+    try:
+        yield file
+        file.close()
+        file.commit()
+    except BaseException:
+        file.discard()
+        raise
+
+
+@contextmanager
+def cloud_errors(uri: str) -> Iterator[None]:
     """Turn whatever a cloud library raises into our own errors."""
     try:
         yield
+    except StokerError:
+        raise  # one of ours, raised by who reads or writes
     except FileNotFoundError:
         raise NotFound(f"no file {uri}") from None
     except ImportError as error:
