@@ -83,7 +83,7 @@ class Commands:
         return self.store.job(job)
 
     def forget(self, job: str, *, owner: str) -> None:
-        """Drop a job that has ended; its files stay, and its name stays taken. Raises NotFound, or IllegalMove if it has not ended."""
+        """Drop a job that has ended; its files stay, its name stays taken. Raises NotFound, or IllegalMove for one that lives."""
         self.store.commit([Forget(job=job)], by=owner)
 
     def _check_images(self, spec: JobSpec, field: str) -> None:

@@ -140,7 +140,9 @@ class Files:
     def place(self, uri: str) -> Place:
         """Where a URI leads. Raises BadSpec for what is neither a URI that we know nor an absolute path, or is too long."""
         if _is_too_long(uri):
-            raise BadSpec([Violation("uri", f"{uri[:80]!r}… is too long: a name has 1024 bytes, and 255 between slashes")])
+            raise BadSpec(
+                [Violation("uri", f"{uri[:80]!r}… is too long: a name has 1024 bytes, and 255 between slashes")]
+            )
         match = _URI.fullmatch(uri)
         if match is None:
             if uri.startswith("/") and "\x00" not in uri and ".." not in uri.split("/"):
