@@ -12,7 +12,9 @@ from stoker.api.translation import Row
 INTRODUCTION = """\
 A foreign message becomes a job by tables of rows: a field, its rule, and its place in the JobSpec (`core/spec.py`).
 This page is those tables, as the server reads them: `api/dialects/aiplatform_v1/training.py` and
-`api/dialects/vertex_v1/custom_jobs.py`. A field that goes nowhere is kept with the job and shown again, and has no effect here. Unknown fields are refused.
+`api/dialects/vertex_v1/custom_jobs.py`. Rules have the numbers of section 1.3 of the contract of
+AI Platform v1. A field that goes nowhere is kept with the job and shown again, and has no effect here. Unknown fields are
+refused.
 
 `groups.chief` and its like are what one role gets; `groups.*` means all of them."""
 

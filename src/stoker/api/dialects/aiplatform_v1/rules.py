@@ -33,7 +33,7 @@ def asked_of_hardware(whole: Whole) -> Asked:
 
 
 def machines(value: Any, whole: Whole, site: SiteRules) -> Iterable[Violation]:
-    """The machines, counts and accelerators of all roles fit each other and the tier, in one zone."""
+    """The machines, counts and accelerators of all roles fit each other and the tier, in one zone (rules 1–5, 10, 12)."""
     for role, prefix in PREFIX.items():
         count = int(whole.get(f"{prefix}Count", 0)) if role != "chief" else 1
         if count > MOST_REPLICAS:
@@ -56,21 +56,21 @@ def a_region(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
 
 
 def packages_or_image(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
-    """Required without an image; at most 100, each a readable `gs://BUCKET/…` or absolute path."""
+    """Required without an image; at most 100, each a readable `gs://BUCKET/…` or absolute path (rule 8)."""
     if not value and not _image(whole):
         yield "a Python program needs at least one package (--package-path makes one)"
     yield from packages(value, whole, site)
 
 
 def module_or_image(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
-    """Required without an image; a dotted name."""
+    """Required without an image; a dotted name (rule 8)."""
     if not value and not _image(whole):
         yield "a Python program needs the module to run, such as trainer.task"
     yield from a_module(value)
 
 
 def a_runtime(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
-    """Not with an image; M.m, and configured here if the site is strict."""
+    """Not with an image; M.m, and configured here if the site is strict (rules 6, 9)."""
     if not value:
         return
     if _image(whole):
@@ -83,7 +83,7 @@ def a_runtime(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
 
 
 def a_python(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
-    """Not with an image; 3.7 from runtime 1.15 on, 3.5 from 1.4 to 1.14, 2.7 up to 1.15."""
+    """Not with an image; 3.7 from runtime 1.15 on, 3.5 from 1.4 to 1.14, 2.7 up to 1.15 (rules 6, 9)."""
     if not value:
         return
     runtime = version(whole.get("runtimeVersion", ""))
@@ -106,7 +106,7 @@ def a_start(role: str, name: str) -> Any:
     """The rule of containerCommand and containerArgs of one role."""
 
     def in_an_image(value: Any, whole: Whole, site: SiteRules) -> Iterable[str | Violation]:
-        """Needs an image, its own or the master's; not together with args."""
+        """Needs an image, its own or the master's; not together with args (rule 7)."""
         if not value:
             return
         prefix = PREFIX[role]
@@ -119,7 +119,7 @@ def a_start(role: str, name: str) -> Any:
 
 
 def half_an_hour(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
-    """At least 1800s."""
+    """At least 1800s (rule 11)."""
     if value is not None and seconds(value) < SHORTEST_WAIT_SECONDS:
         yield f"{value} is under the shortest there is, 1800s"
 
