@@ -146,7 +146,14 @@ def serve(config: Config) -> None:
     services = replace(stoker.services, shut_down=shut_down)
     app = make_app(services, stoker.tokens, allowed_hosts(host, port), needs_token=config["auth"])
     server = uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, server_header=False)
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=2,
+            server_header=False,
+            http="httptools",
+        )
     )
     about = {"url": url, "pid": os.getpid(), "version": __version__, "started_at": time.time(), "auth": config["auth"]}
     stoker.loop.start()
