@@ -39,3 +39,15 @@ def test_what_is_no_mask_is_refused(fields: str) -> None:
     with pytest.raises(BadSpec) as refused:
         read_mask(fields)
     assert refused.value.violations[0].field == "fields"
+
+
+def test_fields_are_named_as_in_a_field_mask_too() -> None:
+    """`a.b` for `a/b`, and snake_case."""
+    answer = {"jobs": [{"jobId": "j", "trainingInput": {"scaleTier": "BASIC", "region": "r"}}], "nextPageToken": "t"}
+    wanted = {"jobs": [{"jobId": "j", "trainingInput": {"region": "r"}}]}
+    for fields in (
+        "jobs(jobId,trainingInput/region)",
+        "jobs(job_id,training_input.region)",
+        "jobs.jobId,jobs.trainingInput.region",
+    ):
+        assert partial(answer, read_mask(fields)) == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 import pytest
 from hypothesis import given
@@ -233,6 +234,15 @@ def test_wildcards_stand_for_any_characters() -> None:
     assert compare_text("a.b", ":", "a.b") and not compare_text("axb", ":", "a.b")
     assert compare_text("abc", ":", "*b*") and compare_text("", ":", "*")
     assert not compare_text("census", "=", "census*")
+
+
+@given(st.text("ab", max_size=8), st.text("ab*", max_size=8))
+def test_wildcards_are_those_of_a_shell(text: str, pattern: str) -> None:
+    assert compare_text(text, ":", pattern) == fnmatchcase(text, pattern)
+
+
+def test_no_pattern_takes_long() -> None:
+    assert not compare_text("a" * 10_000, ":", "*a" * 3_000 + "b")
 
 
 def test_times() -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from stoker import __version__
@@ -16,7 +17,7 @@ from stoker.registry import load, names
 
 from . import openapi
 from .auth import Guard, Tokens
-from .errors import on_bad_parameter, on_http_error, on_stoker_error, on_unexpected_error
+from .errors import on_bad_parameter, on_disconnect, on_http_error, on_stoker_error, on_unexpected_error
 from .services import Services
 
 
@@ -50,5 +51,6 @@ def routes(services: Services) -> FastAPI:
     app.add_exception_handler(StokerError, on_stoker_error)
     app.add_exception_handler(RequestValidationError, on_bad_parameter)
     app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(ClientDisconnect, on_disconnect)
     app.add_exception_handler(Exception, on_unexpected_error)
     return app

@@ -88,6 +88,11 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     return response
 
 
+async def on_disconnect(_: Request, __: Exception) -> Response:
+    """The client went away in the middle of its request: nobody reads this, and nothing is wrong here."""
+    return Response(status_code=499)
+
+
 async def on_unexpected_error(_: Request, error: Exception) -> Response:
     """What nobody expected: logged here in full, told in one line."""
     _log.error("an unexpected error", exc_info=error)

@@ -7,10 +7,12 @@ from typing import Any
 
 from stoker.core.errors import BadSpec, Violation
 
+from .proto_json import snake
+
 Mask = dict[str, "Mask"]
 """Name → what is wanted below it; empty: all of it."""
 
-_TOKEN = re.compile(r"\s*([\w-]+|[*(),/])\s*")
+_TOKEN = re.compile(r"\s*([\w-]+|[*(),/.])\s*")
 _DEEPEST = 20
 
 
@@ -27,7 +29,7 @@ def partial(answer: Any, mask: Mask) -> Any:
         return [partial(item, mask) for item in answer]
     if not isinstance(answer, dict):
         return answer
-    wanted = {name: mask.get(name, mask.get("*")) for name in answer}
+    wanted = {name: mask.get(name, mask.get(snake(name), mask.get("*"))) for name in answer}
     return {name: partial(answer[name], below) for name, below in wanted.items() if below is not None}
 
 
@@ -57,11 +59,11 @@ class _Reader:
         return mask
 
     def _item(self, mask: Mask, depth: int) -> None:
-        """`name`, `name/item` or `name(list)`."""
-        if depth > _DEEPEST or not self._tokens or self._tokens[0] in "(),/":
+        """`name`, `name/item` or `name.item`, or `name(list)`."""
+        if depth > _DEEPEST or not self._tokens or self._tokens[0] in "(),/.":
             raise self._bad()
         below = mask.setdefault(self._tokens.pop(0), {})
-        if self._take("/"):
+        if self._take("/") or self._take("."):
             self._item(below, depth + 1)
         elif self._take("("):
             below.update(self._list(depth + 1))

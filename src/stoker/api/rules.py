@@ -6,11 +6,24 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from stoker.core.errors import TooLarge
+
 from .translation import SiteRules, Whole, seconds
 
 MOST_PACKAGES = 100
+LARGEST_JOB_BYTES = 96 << 10
+"""Linux takes 128 KiB for one variable (execve(2), MAX_ARG_STRLEN); the rest is for the addresses of the cluster."""
+
 DISK_TYPES = ("pd-ssd", "pd-standard")
 _URI = re.compile(r"(gs|s3)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](/.*)?|/.*", re.DOTALL)
+
+
+def check_size(body: str) -> None:
+    """Refuse a job that is larger than what its programs could be told of it. Raises TooLarge."""
+    if len(body) > LARGEST_JOB_BYTES:
+        told = f"its programs find it in TF_CONFIG, which can hold {LARGEST_JOB_BYTES >> 10} KiB of it"
+        fix = "put long lists of arguments into a file of a bucket"
+        raise TooLarge(f"a job of {len(body):,} bytes: {told}", fix=fix)
 
 
 def a_place(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:

@@ -12,6 +12,9 @@ from stoker.hardware.rules import Fault, RoleRequest, Shape, check, needs_tpu
 MOST_REPLICAS = 10_000
 """Of one role. No site has more, and to look for room for a billion would take for ever."""
 
+LONGEST_NAME = 100
+"""Of a machine type, an accelerator, a region: what is longer is none, and is not to be quoted, or kept, in full."""
+
 Asked = tuple[str, tuple[RoleRequest, ...], str]
 """What is asked of the hardware: the tier, each role's request, the region."""
 

@@ -86,10 +86,15 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
     if first is not None:
         return _down_cause(attempt, first), failure_message(job.spec.convention, first)
     if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:
-        return Cause.TIMED_OUT, f"The job ran longer than maxRunningTime ({job.spec.limits.running_seconds:g}s)."
+        return Cause.TIMED_OUT, f"The job ran longer than {_limit(job)} ({job.spec.limits.running_seconds:g}s)."
     if _waited_out(job, now):
         return Cause.WAITED_OUT, _waited_out_message(job)
     return None
+
+
+def _limit(job: Job) -> str:
+    """What the limit of running is called where the job comes from."""
+    return "its timeout" if job.spec.convention is Convention.VERTEX else "maxRunningTime"
 
 
 def _first_down(attempt: Attempt) -> Replica | None:
@@ -128,9 +133,7 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
     assert attempt.cause is not None, f"{attempt.id} stopped without a cause"
     fate, held = FATE[attempt.cause], now - attempt.placed_at
     if fate is Fate.RETRY and job.failures >= job.spec.retry.whole_job:
-        return _job_ends(
-            job, JobState.FAILED, now, f"{attempt.detail} It was tried {attempt.number} times in all.", held
-        )
+        return _job_ends(job, JobState.FAILED, now, _after_all(attempt), held)
     match fate:
         case Fate.SUCCEED:
             return _job_ends(job, JobState.SUCCEEDED, now, "", held)
@@ -151,6 +154,11 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
                 not_before=now + backoff,
                 held_seconds=held,
             )
+
+
+def _after_all(attempt: Attempt) -> str:
+    tries = f" It was tried {attempt.number} times in all." if attempt.number > 1 else ""
+    return attempt.detail + tries
 
 
 def failure_message(convention: Convention, replica: Replica) -> str:

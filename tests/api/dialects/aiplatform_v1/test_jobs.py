@@ -390,8 +390,9 @@ def test_a_queued_job_shows_neither_an_end_nor_an_error() -> None:
 
 def test_an_etag_stands_for_a_revision() -> None:
     job = a_listed(a_job_body(), revision=12).job
-    assert revision_of(etag(job)) == 12
-    assert [revision_of(text) for text in ("", "x", "é", "MTI", "YTpi", "AAAA")] == [0] * 6
+    assert revision_of(etag(job), "j") == 12
+    assert [revision_of(text, "j") for text in ("", "x", "é", "MTI", "YTpi", "AAAA")] == [0] * 6
+    assert revision_of(etag(job), "k") == 0
 
 
 def test_times_are_to_the_second() -> None:
@@ -405,19 +406,29 @@ def test_labels_of_a_whole_dictionary_cost_one_line() -> None:
 def test_a_job_of_another_dialect_is_told_in_these_words() -> None:
     t4 = Machine(type="n1-standard-8", accelerator=T4, accelerator_milli=2000)
     groups = (
-        Group(role="chief", count=1, machine=Machine(), image="gcr.io/p/i"),
-        Group(role="worker", count=3, machine=t4),
+        Group(role="chief", count=1, machine=Machine(), image="gcr.io/p/i", module="trainer.task", args=("--b",)),
+        Group(role="worker", count=3, machine=t4, image="gcr.io/p/j", command=("sh",), args=("-c", "x")),
     )
-    spec = JobSpec(program=Program(args=("--a",)), groups=groups, region="us-central1", job_dir="gs://bkt/x")
+    spec = JobSpec(
+        program=Program(packages=("gs://bkt/p.whl",)), groups=groups, region="us-central1", job_dir="gs://bkt/x"
+    )
     assert as_training(spec) == {
         "scaleTier": "CUSTOM",
         "region": "us-central1",
         "jobDir": "gs://bkt/x",
-        "args": ["--a"],
+        "packageUris": ["gs://bkt/p.whl"],
+        "pythonModule": "trainer.task",
+        "args": ["--b"],
+        "scheduling": {"maxRunningTime": "604800s", "priority": 0},
         "masterConfig": {"imageUri": "gcr.io/p/i"},
         "workerType": "n1-standard-8",
         "workerCount": "3",
-        "workerConfig": {"acceleratorConfig": {"type": T4, "count": "2"}},
+        "workerConfig": {
+            "imageUri": "gcr.io/p/j",
+            "containerCommand": ["sh"],
+            "containerArgs": ["-c", "x"],
+            "acceleratorConfig": {"type": T4, "count": "2"},
+        },
     }
 
 

@@ -248,6 +248,22 @@ def test_an_etag_guards_the_patch(http: TestClient) -> None:
     assert http.patch(f"{JOBS}/j?updateMask=labels", json=body).status_code == 200  # not in the mask: not looked at
 
 
+def test_an_etag_of_another_job_is_another(http: TestClient) -> None:
+    created(http)
+    assert http.post(JOBS, json=a_job_body("k")).status_code == 200
+    body = {"labels": {"a": "1"}, "etag": http.get(f"{JOBS}/k").json()["etag"]}
+    answer = http.patch(f"{JOBS}/j?updateMask=labels,etag", json=body)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (409, "ABORTED")
+
+
+def test_a_job_that_no_program_could_be_told_of_is_too_large(http: TestClient) -> None:
+    answer = http.post(JOBS, json=a_job_body(args=["x" * 1000] * 100))
+    assert (answer.status_code, answer.json()["error"]["status"]) == (413, "OUT_OF_RANGE")
+    assert "TF_CONFIG" in answer.json()["error"]["message"]
+    named = http.post(JOBS, json=custom(masterType="n" * 10_000))
+    assert len(named.content) < 2_000 and list(violations(named)) == ["master_type"]
+
+
 def test_an_etag_that_is_none_is_another(http: TestClient) -> None:
     created(http)
     for stale in ("", "x", "é", "MTA=", base64.b64encode(b"9" * 5000).decode()):

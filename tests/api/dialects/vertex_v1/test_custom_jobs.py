@@ -103,7 +103,7 @@ def test_a_package_has_its_module_and_all_pools_their_packages() -> None:
         ({"timeout": "7200s"}, 7200.0, 5, 3),
         ({"timeout": "0s"}, 604800.0, 5, 3),
         ({"restartJobOnWorkerRestart": True}, 604800.0, 0, 3),
-        ({"disableRetries": True, "restartJobOnWorkerRestart": True}, 604800.0, 5, 0),
+        ({"disableRetries": True, "restartJobOnWorkerRestart": True}, 604800.0, 0, 0),
         ({"strategy": 4, "maxWaitDuration": "60s"}, 604800.0, 5, 3),
     ],
 )
@@ -152,6 +152,10 @@ POOL = "job_spec.worker_pool_specs[0]"
         ),
         (
             a_body(a_pool(machineSpec={"machineType": "n1-standard-4", "acceleratorType": "T4"})),
+            [f"{POOL}.machine_spec.accelerator_type"],
+        ),
+        (
+            a_body(a_pool(machineSpec={"machineType": "n1-standard-4", "acceleratorType": 0, "acceleratorCount": 2})),
             [f"{POOL}.machine_spec.accelerator_type"],
         ),
         (a_body(a_pool(diskSpec={"bootDiskType": "floppy"})), [f"{POOL}.disk_spec.boot_disk_type"]),
@@ -246,8 +250,10 @@ def test_lists_are_of_one_location_and_filtered(http: TestClient) -> None:
     assert found('NOT display_name="first" AND state="JOB_STATE_QUEUED"') == [second]
     assert found('state="JOB_STATE_PAUSED"') == found("state=JOB_STATE_FAILED") == []
     assert found('create_time>"2001-01-01T00:00:00Z"', pageSize=1) == [second]
-    masked = http.get(JOBS, params={"readMask": "name,jobSpec.workerPoolSpecs"}).json()["customJobs"][0]
-    assert set(masked) == {"name", "jobSpec"}
+    for mask in ("name,jobSpec.workerPoolSpecs", "name,job_spec.worker_pool_specs", "name,jobSpec/workerPoolSpecs"):
+        masked = http.get(JOBS, params={"readMask": mask}).json()["customJobs"][0]
+        assert set(masked) == {"name", "jobSpec"} and set(masked["jobSpec"]) == {"workerPoolSpecs"}
+    assert list(violations(http.get(JOBS, params={"readMask": "a(b"}))) == ["read_mask"]
     assert list(violations(http.get(JOBS, params={"filter": "state=RUNNING"}))) == ["filter"]
 
 

@@ -9,10 +9,11 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from stoker.api.kept import kept
 from stoker.api.labels import label_violations
+from stoker.api.rules import check_size
 from stoker.api.times import times_of
 from stoker.api.translation import SiteRules, violations_of
 from stoker.core.errors import BadSpec, Unimplemented, Violation
@@ -64,13 +65,15 @@ def read_job(body: Any, site: SiteRules) -> Submission:
         raise BadSpec(violations)
     if "hyperparameters" in training:
         raise Unimplemented("hyperparameter tuning is not served by this Stoker yet")
+    text = json.dumps(body)
+    check_size(text)
     spec, shapes = training_spec(training, site)
     return Submission(
         name=name,
         labels=labels,
         spec=spec,
         shapes=shapes,
-        request=Request(dialect=DIALECT, body=json.dumps(body)),
+        request=Request(dialect=DIALECT, body=text),
     )
 
 
@@ -106,16 +109,17 @@ def etag(job: Job) -> str:
     return base64.b64encode(f"{job.revision}:{split_job_id(job.id)[1]}".encode()).decode()
 
 
-def revision_of(text: str) -> int:
-    """The revision that an etag stands for; 0, which no job has, for a text that is none."""
+def revision_of(text: str, name: str) -> int:
+    """The revision that an etag of that job stands for; 0, which no job has, for a text that is none, or another job's."""
     try:
-        return int(base64.b64decode(text, validate=True).split(b":")[0])
+        revision, _, of = base64.b64decode(text, validate=True).partition(b":")
+        return int(revision) if of == name.encode() else 0
     except ValueError:
         return 0
 
 
-@lru_cache(maxsize=1024)
+@kept
 def _sent(body: str) -> dict[str, Any]:
-    """The user's own part of the answer. Kept, as a job's body never changes; nobody may write into it."""
+    """The user's own part of the answer. A job's body never changes."""
     sent = JOB.read(json.loads(body), "job", [])
     return TRAINING_INPUT.read(sent.get("trainingInput", {}), "", [])

@@ -104,14 +104,13 @@ async def cancel(project: str, verb: str, request: Request) -> Any:
 async def patch(project: str, name: str, request: Request, updateMask: str = "", fields: str = "") -> Any:
     """jobs.patch: labels, guarded by an etag if the mask has one."""
     mask = read_mask(fields)
-    labels, revision = _read_patch(await read_json(request), updateMask)
+    labels, revision = _read_patch(await read_json(request), name, updateMask)
     with about("name"):
         job = job_id(project, name)
-        changed = await run_in_threadpool(_relabel, services(request), job, labels, revision, user(request))
-    return partial(_shown(services(request), changed), mask)
+        return partial(await run_in_threadpool(_relabel, services(request), job, labels, revision, user(request)), mask)
 
 
-def _read_patch(body: Any, update_mask: str) -> tuple[dict[str, str] | None, int | None]:
+def _read_patch(body: Any, name: str, update_mask: str) -> tuple[dict[str, str] | None, int | None]:
     """The new labels and the revision that they are for; None for what the mask does not name. Raises BadSpec."""
     violations: list[Violation] = []
     read = JOB.read(body, "job", violations)
@@ -122,12 +121,12 @@ def _read_patch(body: Any, update_mask: str) -> tuple[dict[str, str] | None, int
     violations += label_violations(labels)
     if violations:
         raise BadSpec(violations)
-    return labels if "labels" in mask else None, revision_of(read.get("etag", "")) if "etag" in mask else None
+    return labels if "labels" in mask else None, revision_of(read.get("etag", ""), name) if "etag" in mask else None
 
 
-def _relabel(site: Services, job: str, labels: dict[str, str] | None, revision: int | None, owner: str) -> Listed:
+def _relabel(site: Services, job: str, labels: dict[str, str] | None, revision: int | None, owner: str) -> Any:
     kept = site.store.job(job).job.labels if labels is None else labels
-    return site.commands.relabel(job, kept, owner=owner, if_revision=revision)
+    return _shown(site, site.commands.relabel(job, kept, owner=owner, if_revision=revision))
 
 
 def _shown(site: Services, listed: Listed) -> dict[str, Any]:

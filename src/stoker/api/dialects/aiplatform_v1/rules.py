@@ -8,7 +8,7 @@ from typing import Any
 
 from stoker.api.proto_json import snake
 from stoker.api.rules import a_module, packages
-from stoker.api.shapes import MOST_REPLICAS, Asked, shape_violations
+from stoker.api.shapes import LONGEST_NAME, MOST_REPLICAS, Asked, shape_violations
 from stoker.api.translation import SiteRules, Whole, seconds, value_at
 from stoker.core.errors import Violation
 from stoker.hardware.rules import RoleRequest
@@ -23,13 +23,14 @@ _SUFFIX = {
     "accelerator_type": "_config.accelerator_config.type",
     "accelerator_count": "_config.accelerator_config.count",
 }
-_PYTHONS = {"2.7": ((0, 0), (1, 15)), "3.5": ((1, 4), (1, 14)), "3.7": ((1, 15), (99, 0))}
+_PYTHONS = {"2.7": ((0, 0), (1, 15)), "3.5": ((1, 4), (1, 14)), "3.7": ((1, 15), (999, 999))}
 """pythonVersion → the first and the last runtimeVersion that it goes with."""
 
 
 def asked_of_hardware(whole: Whole) -> Asked:
     """The tier, the roles' machines and the region, as the hardware's rules take them."""
-    return whole.get("scaleTier", "BASIC"), tuple(_request(role, whole) for role in PREFIX), whole.get("region", "")
+    region = whole.get("region", "")[:LONGEST_NAME]
+    return whole.get("scaleTier", "BASIC"), tuple(_request(role, whole) for role in PREFIX), region
 
 
 def machines(value: Any, whole: Whole, site: SiteRules) -> Iterable[Violation]:
@@ -138,8 +139,8 @@ def _request(role: str, whole: Whole) -> RoleRequest:
     return RoleRequest(
         role=role,
         count=1 if role == "chief" else min(int(whole.get(f"{prefix}Count", 0)), MOST_REPLICAS),
-        machine_type=whole.get(f"{prefix}Type", ""),
-        accelerator=accelerator.get("type", ""),
+        machine_type=whole.get(f"{prefix}Type", "")[:LONGEST_NAME],
+        accelerator=accelerator.get("type", "")[:LONGEST_NAME],
         accelerator_count=int(accelerator.get("count", 0)),
     )
 

@@ -65,20 +65,38 @@ def training_spec(whole: Whole, site: SiteRules) -> tuple[JobSpec, tuple[Shape, 
 
 def as_training(spec: JobSpec) -> dict[str, Any]:
     """A job of another dialect in the words of this one, as far as it has them."""
-    program = spec.program
-    told: dict[str, Any] = {"scaleTier": "CUSTOM", "region": spec.region, "jobDir": spec.job_dir}
-    told |= {"packageUris": list(program.packages), "pythonModule": program.module, "args": list(program.args)}
+    program, chief = spec.program, spec.groups[0]
+    told: dict[str, Any] = {
+        "scaleTier": "CUSTOM",
+        "region": spec.region,
+        "packageUris": list(program.packages),
+        "pythonModule": program.module or chief.module,
+        "args": list(program.args or (chief.args if chief.module else ())),
+        "jobDir": spec.job_dir,
+        "runtimeVersion": program.runtime,
+        "scheduling": {"maxRunningTime": f"{spec.limits.running_seconds:g}s", "priority": spec.priority},
+    }
     for group in spec.groups:
-        prefix, machine = r.PREFIX[group.role], group.machine
-        told[f"{prefix}Type"] = machine.type
-        if group.role != "chief":
-            told[f"{prefix}Count"] = str(group.count)
-        accelerator = (
-            {"type": machine.accelerator, "count": str(machine.accelerators)} if machine.accelerators else None
-        )
-        config = {"imageUri": group.image, "acceleratorConfig": accelerator}
-        told[f"{prefix}Config"] = {name: value for name, value in config.items() if value}
+        told |= _told_of(group)
     return {name: value for name, value in told.items() if value}
+
+
+def _told_of(group: Group) -> dict[str, Any]:
+    """The type, count and ReplicaConfig of a group."""
+    prefix, machine = r.PREFIX[group.role], group.machine
+    config = {
+        "imageUri": group.image,
+        "containerCommand": list(group.command),
+        "containerArgs": [] if group.module else list(group.args),
+        "acceleratorConfig": {},
+    }
+    if machine.accelerators:
+        config["acceleratorConfig"] = {"type": machine.accelerator, "count": str(machine.accelerators)}
+    return {
+        f"{prefix}Type": machine.type,
+        f"{prefix}Count": "" if group.role == "chief" else str(group.count),
+        f"{prefix}Config": {name: value for name, value in config.items() if value},
+    }
 
 
 def _group(shape: Shape, targets: Mapping[str, Any], image: str) -> Group:

@@ -14,7 +14,7 @@ from stoker.api.errors import about
 from stoker.api.labels import label_violations
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, user
 from stoker.control.commands import Fields
-from stoker.core.errors import BadSpec, Violation
+from stoker.core.errors import BadSpec, TooLarge, Violation
 from stoker.core.ids import JOB_NAME
 from stoker.core.job import Request as SentRequest
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec, Limits, Machine, Program
@@ -43,6 +43,9 @@ _JOB: dict[int | str, dict[str, Any]] = {
         "content": {JSON: {"schema": {"type": "object"}, "example": {**_REHEARSAL, "state": "QUEUED"}}},
     }
 }
+LARGEST_RUN_BYTES = 1 << 20
+"""Linux takes about 2 MiB of arguments and variables for a program; each single one may have 128 KiB (execve(2))."""
+
 _RUN = {"name": "train_3f2a", "command": ["python", "train.py"], "gpus": 1, "gpu_type": "T4"}
 
 
@@ -105,6 +108,9 @@ def _read(body: Any) -> RunRequest:
         asked = RunRequest.model_validate(body)
     except ValidationError as error:
         raise BadSpec([Violation(".".join(map(str, e["loc"])) or "body", e["msg"]) for e in error.errors()]) from None
+    if len(asked.model_dump_json()) > LARGEST_RUN_BYTES:
+        told = f"a command with its variables may have {LARGEST_RUN_BYTES >> 10} KiB"
+        raise TooLarge(told, fix="put long lists into a file of the folder")
     violations = label_violations(asked.labels)
     if not JOB_NAME.fullmatch(asked.name):
         violations.append(Violation("name", f"{asked.name[:80]!r}: letters, digits, underscores; first a letter"))

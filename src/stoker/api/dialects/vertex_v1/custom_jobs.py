@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from stoker.api.kept import kept
 from stoker.api.labels import label_violations
 from stoker.api.proto_json import snake_keys
-from stoker.api.rules import a_disk_size, a_place
+from stoker.api.rules import a_disk_size, a_place, check_size
 from stoker.api.shapes import checked, machine_of, shape_violations
 from stoker.api.times import times_of, timestamp
 from stoker.api.translation import Row, SiteRules, Whole, anything, spec_of, targets_of, violations_of
@@ -50,7 +50,7 @@ SPEC = (
 
 POOL = (
     Row("machineSpec.machineType", r.with_the_machine, "machine"),
-    Row("machineSpec.acceleratorType", r.with_the_machine, "machine.accelerator"),
+    Row("machineSpec.acceleratorType", r.a_type_if_counted, "machine.accelerator"),
     Row("machineSpec.acceleratorCount", r.with_the_machine, "machine.accelerator_milli"),
     Row("machineSpec.gpuPartitionSize", r.whole_gpus, ""),
     Row("machineSpec.tpuTopology", r.no_tpus, ""),
@@ -115,10 +115,9 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
         violations += shape_violations(r.asked_of_hardware(spec, location), _path)
     if violations:
         raise BadSpec(violations)
-    kept = {"location": location, "job": body}
-    return Submission(
-        labels=labels, spec=_spec(spec, location, site), request=Request(dialect=DIALECT, body=json.dumps(kept))
-    )
+    text = json.dumps({"location": location, "job": body})
+    check_size(text)
+    return Submission(labels=labels, spec=_spec(spec, location, site), request=Request(dialect=DIALECT, body=text))
 
 
 def answer(listed: Listed) -> dict[str, Any] | None:
@@ -170,7 +169,7 @@ def _group(shape: Shape, targets: Mapping[str, Any]) -> Group:
 def _retry(targets: Mapping[str, Any]) -> Retry:
     """A worker that restarts takes the whole job with it, if that is asked for; disableRetries overrides it."""
     if targets.get("retry.whole_job"):
-        return Retry(whole_job=0)
+        return Retry(whole_job=0, in_place=0)
     return Retry(in_place=0) if targets.get("retry.in_place") else Retry()
 
 
@@ -186,10 +185,10 @@ def _path(role: str, field: str) -> str:
     return f"{POOL_SPECS}[{POOLS.index(role)}].{last}"
 
 
-@lru_cache(maxsize=1024)
+@kept
 def _sent(body: str) -> tuple[str, dict[str, Any]]:
-    """The location, and the user's own part of the answer. Kept, as a job's body never changes; nobody may write into it."""
-    kept = json.loads(body)
-    sent = CUSTOM_JOB.read(kept["job"], "", [])
+    """The location, and the user's own part of the answer. A job's body never changes."""
+    stored = json.loads(body)
+    sent = CUSTOM_JOB.read(stored["job"], "", [])
     sent.pop("labels", None)
-    return kept["location"], sent
+    return stored["location"], sent

@@ -83,7 +83,7 @@ def list_jobs(
 ) -> Any:
     """customJobs.list, newest first. The location `-` is all of them."""
     check_project(project)
-    site, mask, read = services(request), read_mask(fields), read_mask(readMask.replace(".", "/"), "read_mask")
+    site, mask, read = services(request), read_mask(fields), read_mask(readMask, "read_mask")
     page, wanted = read_page(pageSize, pageToken), read_wanted(filter, FILTERABLE)
 
     def show(listed: Listed) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from stoker.api.rules import a_module as module_name
 from stoker.api.rules import packages
-from stoker.api.shapes import MOST_REPLICAS, Asked
+from stoker.api.shapes import LONGEST_NAME, MOST_REPLICAS, Asked
 from stoker.api.translation import SiteRules, Whole, seconds, value_at
 from stoker.core.convention import POOLS
 from stoker.hardware.rules import RoleRequest
@@ -30,7 +30,11 @@ def replicas(pool: Whole) -> int:
 
 def asked_of_hardware(spec: Whole, location: str) -> Asked:
     """The pools' machines and the region, as the hardware's rules take them."""
-    return "CUSTOM", tuple(_request(POOLS[n], pool) for n, pool in used_pools(spec) if n < len(POOLS)), location
+    return (
+        "CUSTOM",
+        tuple(_request(POOLS[n], pool) for n, pool in used_pools(spec) if n < len(POOLS)),
+        location[:LONGEST_NAME],
+    )
 
 
 def pools(value: Any, spec: Whole, site: SiteRules) -> Iterable[str]:
@@ -42,6 +46,12 @@ def pools(value: Any, spec: Whole, site: SiteRules) -> Iterable[str]:
         yield f"{len(value)} worker pools, of at most {len(POOLS)}: chief, workers, parameter servers, evaluators"
     if not value[0] or replicas(value[0]) != 1:
         yield "the first worker pool is the chief and has exactly one replica"
+
+
+def a_type_if_counted(value: Any, pool: Whole, site: SiteRules) -> Iterable[str]:
+    """Required with an acceleratorCount; known to the catalog, and possible together, in one zone of the location."""
+    if value in (None, "ACCELERATOR_TYPE_UNSPECIFIED") and value_at(pool, "machineSpec.acceleratorCount"):
+        yield "accelerators are counted, but of which type is not said"
 
 
 def some_replicas(value: Any, pool: Whole, site: SiteRules) -> Iterable[str]:
@@ -137,7 +147,7 @@ def _request(role: str, pool: Whole) -> RoleRequest:
     return RoleRequest(
         role=role,
         count=min(replicas(pool), MOST_REPLICAS) if role != "chief" else 1,
-        machine_type=value_at(pool, "machineSpec.machineType") or "",
+        machine_type=(value_at(pool, "machineSpec.machineType") or "")[:LONGEST_NAME],
         accelerator="" if is_none else accelerator,
         accelerator_count=0 if is_none else value_at(pool, "machineSpec.acceleratorCount") or 0,
     )
