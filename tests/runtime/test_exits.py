@@ -25,3 +25,8 @@ def test_memory_is_permanent_whatever_the_code() -> None:
 @pytest.mark.parametrize(("given", "shown"), [(0, 0), (3, 3), (-6, 6), (-11, 11), (-9, 137), (-15, 143), (-2, 130)])
 def test_shown_exit_code(given: int, shown: int) -> None:
     assert shown_exit_code(given) == shown
+
+
+@pytest.mark.parametrize(("given", "shown"), [(0, 0), (3, 3), (-6, 134), (-11, 139), (-9, 137), (-15, 143), (-2, 130)])
+def test_in_a_container_every_signal_is_128_more(given: int, shown: int) -> None:
+    assert shown_exit_code(given, is_container=True) == shown

@@ -27,9 +27,33 @@ def test_what_a_container_installs_stays_its_own(tmp_path: Path) -> None:
     assert below.returncode != 0
 
 
-def test_only_who_names_pip_installs() -> None:
-    assert installs_packages(["sh", "-c", "pip3 install x && python -m y"])
-    assert not installs_packages(["python", "-m", "trainer.task"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sh", "-c", "pip3 install x && python -m y"],
+        ["sh", "-c", "set -e\npip install x\npython -m y"],
+        ["sh", "-c", "cd /app;(/usr/bin/pip3.11 install x)"],
+        ["bash", "-c", "sh -c 'pip install x'"],
+        ["python3", "-m", "pip", "install", "x"],
+        ["sh", "-c", "python3 -mpip install x"],
+        ["/opt/venv/bin/pip", "install", "x"],
+    ],
+)
+def test_who_calls_pip_installs(command: list[str]) -> None:
+    assert installs_packages(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["python", "-m", "trainer.task"],
+        ["python", "pipeline.py", "--pipeline", "pip.yaml"],
+        ["sh", "-c", "python -m data.pipeline && /app/pipx_less --recipe=pippin"],
+        ["sh", "-c", "exec ./my-pip --to pip/cache"],
+    ],
+)
+def test_whose_words_only_look_like_it_does_not(command: list[str]) -> None:
+    assert not installs_packages(command)
 
 
 def test_without_an_interpreter_it_cannot_start(tmp_path: Path) -> None:

@@ -41,6 +41,30 @@ def test_an_endless_line_is_cut_into_several_and_nothing_is_lost() -> None:
         assert sum(map(len, found)) == len(b"".join(chunks).rstrip())
 
 
+def test_of_a_progress_bar_longer_than_any_line_nothing_else_is_left() -> None:
+    bar = b"".join(b"\r%5d/20000 [####]" % n for n in range(1, 20_001))
+    for size in (1000, LONGEST_LINE_BYTES, len(bar)):
+        chunks = [bar[at : at + size] for at in range(0, len(bar), size)]
+        assert cut(*chunks) == cut(*chunks, b"\nnext\n")[:-1] == ["20000/20000 [####]"]
+    assert cut(b"x\r" + b"\r" * 3 * LONGEST_LINE_BYTES, b"\n") == ["x"]
+
+
+@pytest.mark.parametrize("character", ["x", "ä", "€", "🙂"])
+@pytest.mark.parametrize("before", range(4))
+def test_a_long_line_is_not_cut_within_a_character(character: str, before: int) -> None:
+    text = "-" * before + character * 50_000
+    for data in (text.encode(), text.encode() + b"\n"):
+        for size in (1000, LONGEST_LINE_BYTES, len(data)):
+            found = cut(*[data[at : at + size] for at in range(0, len(data), size)])
+            assert "".join(found) == text
+            assert all(len(line.encode()) <= LONGEST_LINE_BYTES for line in found)
+
+
+def test_what_is_not_utf_8_is_cut_all_the_same() -> None:
+    found = cut(b"\x80" * 3 * LONGEST_LINE_BYTES)
+    assert "".join(found) == "\ufffd" * 3 * LONGEST_LINE_BYTES and len(found) == 3
+
+
 def test_what_is_not_utf_8_is_kept_readable() -> None:
     assert cut(b"ok \xff\xfe ok\n") == ["ok \ufffd\ufffd ok"]
 

@@ -112,6 +112,14 @@ def test_a_line_that_comes_late_comes_after_what_has_been_told(tmp_path: Path) -
     ]
 
 
+def test_what_one_reader_has_been_told_stays_sealed_whatever_the_next_one_asks(tmp_path: Path) -> None:
+    logs = Logs(tmp_path, ManualClock(100.0))
+    assert logs.seal("p/j", 90 * SECOND) == 90 * SECOND
+    assert logs.seal("p/j", 50 * SECOND) == 50 * SECOND
+    logs.append("p/j.1", "chief-0", [a_line(1, 60.0, "late")])
+    assert [line.moment for line in logs.since("p/j", 0)] == [90 * SECOND + 1]
+
+
 def test_nobody_can_be_told_what_is_to_come(tmp_path: Path) -> None:
     clock = ManualClock(100.0)
     logs = Logs(tmp_path, clock)
@@ -152,6 +160,19 @@ def test_a_long_log_is_read_from_where_it_matters(tmp_path: Path) -> None:
         assert [line.n for line in islice(reader.until("p/j", 39_990 * SECOND), 3)] == [39_991, 39_990, 39_989]
         if reader is logs:  # the other one has to read it all, once
             assert read_bytes() - before < 1_000_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/io to count what is read")
+def test_newest_first_page_by_page_reads_the_log_about_once(tmp_path: Path) -> None:
+    logs = Logs(tmp_path, ManualClock(1e6))
+    for first in range(0, 20_000, 500):
+        logs.append("p/j.1", "chief-0", [a_line(n + 1, float(n), "x" * 80) for n in range(first, first + 500)])
+    found: list[int] = []
+    before = read_bytes()
+    while page := list(islice(logs.until("p/j", (20_000 - len(found)) * SECOND - 1), 500)):
+        found += [line.n for line in page]
+    assert found == list(range(20_000, 0, -1))
+    assert read_bytes() - before < 3 * (tmp_path / "p/j.jsonl").stat().st_size
 
 
 def test_only_the_jobs_last_used_are_remembered(tmp_path: Path) -> None:

@@ -12,15 +12,15 @@ RESTARTABLE = "restartable"  # the service killed it: this replica alone is star
 _TRANSIENT = frozenset({6, 11, 134, 139})  # abort and segmentation fault, as such or as 128 + n
 
 
-def shown_exit_code(code: int) -> int:
+def shown_exit_code(code: int, *, is_container: bool = False) -> int:
     """The exit code to report, from what Python gives: -n for a death by signal n.
 
-    It counts as 128 + n, but abort and segmentation fault as 6 and 11: so the base image reports them. SIGKILL is 137, not 9:
-    whoever sent it, the program did not end by an error of its own (docs/decisions/0004).
+    It counts as 128 + n, but a package's abort and segmentation fault as 6 and 11: so the base image reports them. SIGKILL is
+    137, not 9: whoever sent it, the program did not end by an error of its own (docs/decisions/0004).
     """
     if code >= 0:
         return code
-    return -code if code in (-6, -11) else 128 - code
+    return -code if code in (-6, -11) and not is_container else 128 - code
 
 
 def exit_class(code: int, out_of_memory: bool = False) -> str:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import subprocess
 from typing import Dict, List
 
 from .errors import CannotStart
 
+_PIP = re.compile(r"""(?:^|[\s/;&|(`"']|-m)pip[0-9.]*(?:\s|$)""")  # pip, pip3.11, /bin/pip, -m pip; not pipeline.py
 _WHERE_PACKAGES_ARE = "import sys; print('\\n'.join(p for p in sys.path if p.endswith('-packages')))"
 
 
 def installs_packages(command: List[str]) -> bool:
-    """Whether a command installs packages, as far as can be told: it names pip."""
-    return any("pip" in word for word in command)
+    """Whether a command installs packages, as far as can be told: it calls pip."""
+    return any(_PIP.search(word) for word in command)
 
 
 def make_layer(python: str, folder: str) -> Dict[str, str]:

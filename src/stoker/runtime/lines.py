@@ -13,6 +13,7 @@ from typing import Any, Deque, Dict, List, Optional
 from .server import LONGEST_PAUSE_SECONDS, Refused, Server, Unacceptable, Unreachable
 
 LONGEST_LINE_BYTES = 64 * 1024
+_LONGEST_CHARACTER_BYTES = 4  # in UTF-8, where all but the first are 10xxxxxx
 _LARGEST_BATCH_BYTES = 1 << 18
 _CHATTY_BATCH_BYTES = 1 << 14
 _CHATTY_PAUSE_SECONDS = 0.05
@@ -30,12 +31,10 @@ class Lines:
         is_short = data.find(b"\n") <= LONGEST_LINE_BYTES and len(chunk) <= LONGEST_LINE_BYTES
         if is_short and b"\n" in chunk and b"\r" not in data and b"\x08" not in data:
             return self._plain(data)
-        *whole, self._rest = data.split(b"\n")
-        lines = [_clean(part) for line in whole for part in _parts(line)]
-        while len(self._rest) > LONGEST_LINE_BYTES:  # a line without an end is cut into several
-            lines.append(_clean(self._rest[:LONGEST_LINE_BYTES]))
-            self._rest = self._rest[LONGEST_LINE_BYTES:]
-        return [line for line in lines if line]
+        *whole, rest = data.split(b"\n")
+        parts = [part for line in whole for part in _parts(_last_writing(line))]
+        *cut_off, self._rest = _parts(_last_writing(rest))  # a line without an end is cut into several
+        return [line for line in map(_clean, parts + cut_off) if line]
 
     def _plain(self, data: bytes) -> List[str]:
         """What nearly every program prints: nothing to rewrite and nothing to cut, so all of it is decoded at once."""
@@ -53,14 +52,26 @@ def _number(record: Dict[str, Any]) -> int:
     return int(record["n"])
 
 
+def _last_writing(line: bytes) -> bytes:
+    """What a screen would show of a line. A carriage return at its end stays: if more comes, that rewrites the line."""
+    seen = line.rstrip(b"\r")
+    return line[seen.rfind(b"\r") + 1 : len(seen) + 1]
+
+
 def _parts(line: bytes) -> List[bytes]:
-    return [line[n : n + LONGEST_LINE_BYTES] for n in range(0, len(line), LONGEST_LINE_BYTES)]
+    """A line, cut where it is too long, but not within a character. The last part may go on."""
+    parts, begin = [], 0
+    while len(line) - begin > LONGEST_LINE_BYTES:
+        end = begin + LONGEST_LINE_BYTES
+        end -= next((n for n in range(_LONGEST_CHARACTER_BYTES) if line[end - n] & 0xC0 != 0x80), 0)
+        parts.append(line[begin:end])
+        begin = end
+    return [*parts, line[begin:]]
 
 
 def _clean(line: bytes) -> str:
-    """One line as text: what a screen would show of it, without the backspaces of progress bars; blank ones become empty."""
-    seen = line.rstrip(b"\r").rsplit(b"\r", 1)[-1].replace(b"\x08", b"")
-    return seen.decode("utf-8", errors="replace").rstrip()
+    """One line as text, without the backspaces of progress bars; blank ones become empty."""
+    return line.replace(b"\x08", b"").decode("utf-8", errors="replace").rstrip()
 
 
 class Log:

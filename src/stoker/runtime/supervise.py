@@ -76,7 +76,7 @@ class Supervisor:
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
         if ended.code == 0:
             return self._end(seen="SUCCEEDED", exit_code=0)
-        code, out_of_memory = shown_exit_code(ended.code), self._ran_out_of_memory(ended)
+        code, out_of_memory = self._exit_code(ended), self._ran_out_of_memory(ended)
         self._end(seen="FAILED", exit_code=code, message=self._evidence(ended), out_of_memory=out_of_memory)
 
     def _prepare(self) -> "tuple[List[str], Dict[str, str]]":
@@ -128,7 +128,7 @@ class Supervisor:
             program = self._start(command, environment)
             self._tell(seen="UP", program_pid=program.pid)
             ended = program.wait(self._must_stop, self._wake, self.request["grace_seconds"])
-            code = shown_exit_code(ended.code)
+            code = self._exit_code(ended)
             if code == 0 or ended.was_stopped or exit_class(code, self._ran_out_of_memory(ended)) != RESTARTABLE:
                 break
             if restart < limit:
@@ -187,6 +187,9 @@ class Supervisor:
         """The final status counts once it is on disk; the server hears of it after the last line."""
         self._tell(**news)
         self.log.drain(DRAIN_SECONDS)
+
+    def _exit_code(self, ended: Ended) -> int:
+        return shown_exit_code(ended.code, is_container=self.request["is_container"])
 
     def _ran_out_of_memory(self, ended: Ended) -> bool:
         if ended.out_of_memory:

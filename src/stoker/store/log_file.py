@@ -17,6 +17,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -106,13 +107,12 @@ class LogFile:
         with self._lock:
             self._load()
             block = self._index.find(moment + 1)
-        end: int | None = None
         while block >= 0:
             with self._lock:
-                place = self._index.place(block)
-            lines = [line for line in read_lines(self._path, *place, end=end) if line.moment <= moment]
-            yield from reversed(lines)
-            block, end = block - 1, place.offset
+                place, end = self._index.place(block), self._index.end(block)
+            lines = read_lines(self._path, *place, end=end)
+            yield from reversed(list(takewhile(lambda line: line.moment <= moment, lines)))
+            block -= 1
 
     def _written(
         self, attempt: str, replica: str, lines: list[Mapping[str, Any]], offset: int

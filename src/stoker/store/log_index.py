@@ -38,3 +38,7 @@ class LogIndex:
     def place(self, block: int) -> Place:
         """Where a block begins."""
         return Place(self._offsets[block], self._moments[block])
+
+    def end(self, block: int) -> int | None:
+        """Where a block ends; None: it is the last one, which grows."""
+        return self._offsets[block + 1] if block + 1 < len(self._offsets) else None

@@ -78,7 +78,7 @@ def test_a_vertex_job_goes_by_its_number() -> None:
         "8423764523458",
         {"chief-0": "workerpool0-0", "worker-0": "workerpool1-0"},
     )
-    assert Subject.of(job).name == "custom_8423764523458"
+    assert Subject.of(job, {"8423764523458"}).name == Subject.of(job).name == "custom_8423764523458"
 
 
 def test_the_services_own_lines() -> None:

@@ -110,6 +110,24 @@ def test_several_projects_and_jobs_are_one_log(http: TestClient, stoker: Stoker,
     assert times == sorted(times) and len(times) >= 4
 
 
+def test_a_vertex_job_answers_to_both_of_its_names(http: TestClient) -> None:
+    container = {"imageUri": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-14.py310:latest", "command": ["true"]}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
+    body = {"displayName": "d", "jobSpec": {"workerPoolSpecs": [pool]}}
+    made = http.post("/v1/projects/p/locations/us-central1/customJobs", json=body)
+    assert made.status_code == 200, made.text
+    number = made.json()["name"].rpartition("/")[2]
+    seen = []
+    for name in (number, f"custom_{number}"):
+        filter = f'resource.labels.job_id="{name}" AND labels."ml.googleapis.com/job_id"="{name}"'
+        found = ask(http, filter).json()["entries"]
+        assert {entry["resource"]["labels"]["job_id"] for entry in found} == {name}
+        assert {entry["labels"]["ml.googleapis.com/job_id"] for entry in found} == {name}
+        seen.append([entry["insertId"] for entry in found])
+    both = ask(http, f'resource.labels.job_id=("{number}" OR "custom_{number}")').json()["entries"]
+    assert seen[0] == seen[1] == [entry["insertId"] for entry in both]
+
+
 def test_a_partial_answer(http: TestClient, stoker: Stoker, job: str) -> None:
     body = {"resourceNames": ["projects/p"], "filter": JOB}
     answer = http.post("/v2/entries:list?fields=entries/severity&alt=json", json=body).json()

@@ -98,6 +98,12 @@ def test_what_replicas_do() -> None:
 
     assert texts(note(ReplicaState.UP), note(ReplicaState.STARTING), note(ReplicaState.SUCCEEDED, 0)) == []
     assert texts(note(ReplicaState.UP, restarts=2)) == ["worker-replica-1 is started again in place (2)."]
+    once = note(ReplicaState.UP, restarts=1)
+    assert texts(note(ReplicaState.UP), once, once, note(ReplicaState.UP, restarts=2), once) == [
+        "worker-replica-1 is started again in place (1).",
+        "worker-replica-1 is started again in place (2).",
+    ]
+    assert len(texts(once, replace(once, index=2), replace(once, attempt="p/j.2"))) == 3
     assert texts(note(ReplicaState.LOST)) == ["worker-replica-1 was lost: it answers no more."]
     assert texts(note(ReplicaState.FAILED, 1), convention=Convention.VERTEX) == ["workerpool1-1 exited with status 1."]
 

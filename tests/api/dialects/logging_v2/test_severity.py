@@ -67,9 +67,9 @@ def test_a_line_that_is_json_says_what_it_is() -> None:
 
 
 def test_what_no_reader_of_json_can_take_becomes_text() -> None:
-    line = '{"message": "a\\ud800b", "loss": NaN, "x": 1e999, "n": 123456789012345678901, "y": -1.5, "z": -7}'
+    line = '{"message": "a\\ud800b", "loss": NaN, "x": 1e999, "n": 12345678901234567890, "y": -1.5, "z": -7}'
     found = read_line("out", line)
-    fields = {"loss": "NaN", "x": "1e999", "n": 123456789012345678901.0, "y": -1.5, "z": -7}
+    fields = {"loss": "NaN", "x": "1e999", "n": "12345678901234567890", "y": -1.5, "z": -7}
     assert found == Said("INFO", "a?b", fields)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,15 +34,16 @@ class Subject:
     tasks: Mapping[str, str]  # replica → what it is called here
 
     @staticmethod
-    def of(job: Job) -> Subject:
-        """The subject that a job is."""
+    def of(job: Job, asked: Collection[str] = ()) -> Subject:
+        """The subject that a job is. `asked`: names in a question; one with two names goes by that which is among them."""
         project, name = split_job_id(job.id)
         convention = job.spec.convention
+        names = (name.removeprefix(CUSTOM_JOB_PREFIX), name) if convention is Convention.VERTEX else (name,)
         places = [(group.role, index) for group in job.spec.groups for index in range(group.count)]
         return Subject(
             job=job.id,
             project=project,
-            name=name.removeprefix(CUSTOM_JOB_PREFIX) if convention is Convention.VERTEX else name,
+            name=next((name for name in names if name in asked), names[0]),
             tasks={f"{role}-{index}": task_name(convention, role, index) for role, index in places},
         )
 

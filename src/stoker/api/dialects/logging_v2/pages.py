@@ -46,7 +46,7 @@ def read_page(site: Services, asked: Question, *, to_the_end: bool) -> Page:
     """
     found = [listed for job in asked.jobs if (listed := _find(site, job)) is not None]
     may_grow = any(listed.job.state not in FINAL_JOB_STATES for listed in found)
-    subjects = {listed.job.id: Subject.of(listed.job) for listed in found}
+    subjects = {listed.job.id: Subject.of(listed.job, asked.names) for listed in found}
     sources = [_lines(site, listed, subjects[listed.job.id], asked, to_the_end) for listed in found]
     merged = heapq.merge(*sources, key=_position, reverse=asked.newest_first)
     judges = {job: judge(asked.filter, subject, to_the_end=to_the_end) for job, subject in subjects.items()}

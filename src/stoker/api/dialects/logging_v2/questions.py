@@ -43,6 +43,7 @@ class Question:
     """What is wanted."""
 
     jobs: tuple[str, ...]  # ids; some may not exist
+    names: frozenset[str]  # by which the jobs are asked for; a Vertex job has two
     filter: Filter
     newest_first: bool
     size: int
@@ -70,8 +71,10 @@ def read_question(body: Any) -> Question:
     filter = read_filter(read.get("filter", ""))
     check(filter)
     mark = _mark(sorted(projects), read.get("filter", ""), str(_ORDERS[order]))
+    names = _names(filter)
     return Question(
-        jobs=_jobs(filter, projects),
+        jobs=_jobs(names, projects),
+        names=names,
         filter=filter,
         newest_first=_ORDERS[order],
         size=min(size or USUAL_PAGE, LARGEST_PAGE),
@@ -97,13 +100,18 @@ def _projects(read: dict[str, Any], violations: list[Violation]) -> set[str]:
     return found
 
 
-def _jobs(filter: Filter, projects: set[str]) -> tuple[str, ...]:
-    """The jobs whose lines can pass. Raises BadSpec if that may be any."""
+def _names(filter: Filter) -> frozenset[str]:
+    """What the jobs whose lines can pass are called there. Raises BadSpec if that may be any."""
     names = possible_values(filter, JOB_ID)
     if names is None:
         problem = f'the job must be named, since lines are kept by job: add {JOB_ID}="JOB" to the filter'
         raise BadSpec([Violation("filter", problem)])
-    known = [CUSTOM_JOB_PREFIX + name if name.isdecimal() else name for name in sorted(names)]
+    return names
+
+
+def _jobs(names: frozenset[str], projects: set[str]) -> tuple[str, ...]:
+    """The ids of all jobs that may be meant, each once. Raises BadSpec if they are too many."""
+    known = sorted({CUSTOM_JOB_PREFIX + name if name.isdecimal() else name for name in names})
     jobs = tuple(job_id(project, name) for project in sorted(projects) for name in known if JOB_NAME.fullmatch(name))
     if len(jobs) > MOST_JOBS:
         raise BadSpec([Violation("filter", f"{len(jobs)} jobs at once, of at most {MOST_JOBS}")])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stoker.core.changes import Ask, Cancel, Change, Explain, MoveAttempt, MoveJob, Note, Open, Submit
 from stoker.core.convention import task_name
+from stoker.core.ids import replica_id
 from stoker.core.job import Attempt, Job
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.scheduling.explain import wanted
@@ -40,16 +41,29 @@ class ServiceLine:
 def service_lines(job: Job, story: Iterable[Line]) -> list[ServiceLine]:
     """The lines of a job. What is told stays as it is when the story goes on."""
     told: list[ServiceLine] = []
-    is_stopping = False
-    for line in story:
-        if isinstance(line.change, MoveAttempt):
-            is_stopping = line.change.after is AttemptState.STOPPING
-        if is_stopping and isinstance(line.change, Note):
-            continue  # everybody ends now: that is what stopping is
+    for line in _news(story):
         for severity, text in _words(job, line.change):
             moment = max(int(line.at * 1e6), told[-1].moment + 1 if told else 1)
             told.append(ServiceLine(moment, severity, text))
     return told
+
+
+def _news(story: Iterable[Line]) -> Iterator[Line]:
+    """The story without notes that say nothing new: a replica is still up, or ends while all of them are to."""
+    restarts: dict[str, int] = {}  # how often each replica was said to be started again
+    is_stopping = False
+    for line in story:
+        match line.change:
+            case MoveAttempt(after=after):
+                is_stopping = after is AttemptState.STOPPING
+            case Note() if is_stopping:
+                continue
+            case Note(seen=ReplicaState.UP) as note:
+                replica = replica_id(note.attempt, note.role, note.index)
+                if note.restarts <= restarts.get(replica, 0):
+                    continue
+                restarts[replica] = note.restarts
+        yield line
 
 
 def _words(job: Job, change: Change) -> Iterator[tuple[str, str]]:
@@ -100,5 +114,5 @@ def _replica_words(job: Job, note: Note) -> Iterator[tuple[str, str]]:
         yield "WARNING", f"{who} exited with status {note.exit_code}."
     elif note.seen is ReplicaState.LOST:
         yield "WARNING", f"{who} was lost: {note.message or 'it answers no more'}."
-    elif note.seen is ReplicaState.UP and note.restarts:
+    elif note.seen is ReplicaState.UP:
         yield "WARNING", f"{who} is started again in place ({note.restarts})."

@@ -86,7 +86,7 @@ def _structured(stream: str, text: str) -> Said | None:
 
 def _number(text: str) -> int | float | str:
     """A number as every reader of JSON can take it; others, such as a loss that is too large, stay text."""
-    if text.lstrip("-").isdecimal() and len(text) <= _MOST_DIGITS:
-        return int(text)
+    if text.lstrip("-").isdecimal():
+        return int(text) if len(text) <= _MOST_DIGITS else text
     number = float(text)
     return number if math.isfinite(number) else text
