@@ -124,7 +124,8 @@ def test_a_vertex_job_answers_to_both_of_its_names(http: TestClient) -> None:
         assert {entry["resource"]["labels"]["job_id"] for entry in found} == {name}
         assert {entry["labels"]["ml.googleapis.com/job_id"] for entry in found} == {name}
         seen.append([entry["insertId"] for entry in found])
-    both = ask(http, f'resource.labels.job_id=("{number}" OR "custom_{number}")').json()["entries"]
+    either = f'resource.labels.job_id="{number}" OR resource.labels.job_id="custom_{number}"'
+    both = ask(http, either).json()["entries"]
     assert seen[0] == seen[1] == [entry["insertId"] for entry in both]
 
 
