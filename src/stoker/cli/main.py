@@ -92,7 +92,7 @@ def stoker() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """The entry point. Ends with the exit codes of cli/show.py; a traceback is shown only with STOKER_DEBUG=1."""
-    from stoker.cli import show
+    from stoker.cli import output, show
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -110,13 +110,15 @@ def main(args: Sequence[str] | None = None) -> None:
         click.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.drop(sys.stdout.fileno())
         sys.exit(141)
     except StokerError as error:
         from stoker.cli import session
 
         sys.exit(show.error(session.advised(error)))
     except Exception as error:
+        if isinstance(error, OSError) and (problem := output.unwritable()):
+            sys.exit(show.error(StokerError(f"cannot write to the output: {problem.strerror}")))
         if os.environ.get("STOKER_DEBUG"):
             raise
         sys.exit(show.unexpected(error))

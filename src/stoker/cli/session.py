@@ -42,7 +42,7 @@ def client(*, start: bool = True) -> Client:
     def started(found: Found) -> None:
         """Say so: the user has not asked for it."""
         show.done(f"started the embedded server at {found.url} (home {settings.home}; stop it with: stoker down)")
-        if not settings["auth"]:
+        if not found.needs_token:
             show.warn(NO_TOKEN)
 
     return client_of(settings, start=start, started=started)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
@@ -14,6 +16,8 @@ import httpx
 
 from stoker.core import errors as e
 from stoker.core.ids import JOB_NAME, PROJECT_NAME
+
+from .arguments import argument, as_json
 
 RECONNECT_SECONDS = 30.0
 """So long a stream that was cut off is asked for again: a server that is restarted is back by then."""
@@ -87,11 +91,11 @@ class Client:
     def submit(self, project: str, body: Mapping[str, Any], *, rehearse: bool = False) -> Any:
         """Submit an AI Platform v1 Job; as a rehearsal, on virtual nodes made for it."""
         path = f"/stoker/v1/{_project(project)}/jobs:rehearse" if rehearse else f"/v1/{_project(project)}/jobs"
-        return self._call("POST", path, json=body)
+        return self._call("POST", path, body)
 
     def run(self, project: str, body: Mapping[str, Any]) -> Any:
         """Submit a plain command."""
-        return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:run", json=body)
+        return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:run", body)
 
     def job(self, project: str, name: str) -> Any:
         """A job as AI Platform v1 shows it."""
@@ -131,12 +135,12 @@ class Client:
 
     def cancel(self, project: str, name: str) -> None:
         """Want a job to stop."""
-        self._call("POST", f"/v1/{_job(project, name)}:cancel", json={})
+        self._call("POST", f"/v1/{_job(project, name)}:cancel", {})
 
     def relabel(self, project: str, name: str, labels: Mapping[str, str]) -> Any:
         """Replace a job's labels."""
         path = f"/v1/{_job(project, name)}"
-        return self._call("PATCH", path, params={"updateMask": "labels"}, json={"labels": dict(labels)})
+        return self._call("PATCH", path, {"labels": dict(labels)}, params={"updateMask": "labels"})
 
     def stream(
         self,
@@ -190,10 +194,10 @@ class Client:
         return self._request("GET", _file(uri)).content
 
     def save(self, uri: str, path: Path) -> None:
-        """Download a file, in constant memory: it is there when it is whole. Raises NotFound."""
-        part = path.with_name(f".{path.name[:100]}.part")
+        """Download a file, in constant memory: it is there when it is whole. Raises NotFound, and BadSpec for a bad path."""
+        part = path.with_name(f".{os.urandom(8).hex()}.part")  # of this download alone
         try:
-            with self._http.stream("GET", _file(uri)) as answer, open(part, "wb") as file:
+            with self._http.stream("GET", _file(uri)) as answer, open(part, "xb") as file:
                 if answer.status_code >= 400:
                     answer.read()
                     _raise(answer)
@@ -202,8 +206,12 @@ class Client:
             part.replace(path)
         except httpx.RequestError as error:
             raise self._unreachable(error) from None
+        except OSError as error:
+            found = e.Violation("to", f"{path} cannot be written: {error.strerror or error}")
+            raise e.BadSpec([found], fix="name a folder that is there, and yours to write to") from None
         finally:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink()
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -274,7 +282,9 @@ class Client:
             if start is None:
                 return
 
-    def _call(self, method: str, path: str, **arguments: Any) -> Any:
+    def _call(self, method: str, path: str, body: object = None, **arguments: Any) -> Any:
+        if body is not None:
+            arguments |= {"content": argument("body", body, as_json), "headers": {"Content-Type": "application/json"}}
         answer = self._request(method, path, **arguments)
         try:
             found = answer.json()

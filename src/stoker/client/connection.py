@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from stoker.config import Config, read_config
 from stoker.core.errors import Unavailable
 
+from . import arguments as a
 from . import embedded
 from .client import Client
 
@@ -52,8 +53,8 @@ def connect(url: str = "", token: str = "") -> Client:
     `token`: the text of the file `token` in that server's home. Without a url, back to what the settings say: this home's
     own server. Raises BadSpec for what is no address, Unavailable or Unauthenticated if the server does not answer to it.
     """
-    if url:
-        client = Client(url, token)
+    if url := a.argument("url", url, a.a_text):
+        client = Client(url, a.argument("token", token, a.a_text))
         client.status()
         use(client)
     else:

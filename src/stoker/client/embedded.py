@@ -33,6 +33,7 @@ class Found:
     pid: int
     token: str
     version: str
+    needs_token: bool = True
 
 
 def find(config: Config) -> Found | None:
@@ -45,6 +46,7 @@ def find(config: Config) -> Found | None:
             pid=int(about["pid"]),
             token=(home / "token").read_text().strip(),
             version=str(about["version"]),
+            needs_token=bool(about.get("auth", True)),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

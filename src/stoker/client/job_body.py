@@ -16,6 +16,8 @@ from typing import Any
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import JOB_NAME
 
+from .arguments import Unfit, a_text, shown
+
 _ROLES = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
 _FIELDS = (
     ("region", "region"),
@@ -36,6 +38,20 @@ class Accelerator:
 
     count: int
     type: str
+
+
+def an_accelerator(value: Any) -> Accelerator:
+    """What `{"type": "NVIDIA_TESLA_T4", "count": 4}` names, the type by any of its names. Raises Unfit."""
+    from stoker.hardware.accelerators import find_accelerator
+
+    try:
+        count, name = int(value["count"]), a_text(value["type"])
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
+        count, name = 0, ""
+    if count < 1:
+        raise Unfit(f"{shown(value)} names no accelerators", "give {'type': 'NVIDIA_TESLA_T4', 'count': 4}")
+    found = find_accelerator(name)
+    return Accelerator(count, found.name if found else name)
 
 
 def merge(
@@ -86,7 +102,7 @@ def _merge_role(training: dict[str, Any], flags: Mapping[str, Any], flag: str, r
     prefix = flag.replace("-", "_")
     if flags.get(f"{prefix}_machine_type"):
         training[f"{role}Type"] = flags[f"{prefix}_machine_type"]
-    if flags.get(f"{prefix}_count"):
+    if flags.get(f"{prefix}_count") is not None:
         training[f"{role}Count"] = str(flags[f"{prefix}_count"])
     config = _camel_keys(_table(training.get(f"{role}Config")))
     if flags.get(f"{prefix}_accelerator"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from stoker.core.errors import BadSpec, NotFound, Violation
 
+from . import arguments as a
 from .answers import Artifact, Explanation, LogLine, Metrics, read
 from .client import Client
 from .connection import settings, the_client
@@ -46,15 +48,23 @@ class Job:
     def wait(self, timeout_seconds: float | None = None, *, check: bool = True) -> str:
         """Wait until it has ended; returns SUCCEEDED, FAILED or CANCELLED. A server that is restarted meanwhile is waited for.
 
-        Raises JobFailed if it did not succeed, unless `check` is False, and TimeoutError after `timeout_seconds`. Whoever
-        stops waiting (Ctrl-C, too) leaves the job running.
+        Raises JobFailed if it did not succeed, unless `check` is False, and TimeoutError after `timeout_seconds`; it looks
+        once at least, so `wait(0)` asks whether it has ended. Whoever stops waiting (Ctrl-C, too) leaves the job running.
         """
-        for event in self._client.stream(self.project, self.name, logs=False, seconds=timeout_seconds):
+        for event in self._events(timeout_seconds):
             if event["kind"] == "end":
                 if check and event["state"] != "SUCCEEDED":
                     raise JobFailed(self.name, event["state"], event["exit_code"], event["message"])
                 return str(event["state"])
         raise TimeoutError(f"{self.name} has not ended within {timeout_seconds} s; it goes on")
+
+    def _events(self, seconds: float | None) -> Iterator[dict[str, Any]]:
+        """What happens to it for so long. The first look is in no hurry: how it ended is told, however little time there is."""
+        if seconds is None:
+            return self._client.stream(self.project, self.name, logs=False)
+        limit = a.argument("timeout_seconds", seconds, a.a_number)
+        look = self._client.stream(self.project, self.name, logs=False, follow=False)
+        return chain(look, self._client.stream(self.project, self.name, logs=False, seconds=limit))
 
     def logs(self, *, follow: bool = False, replica: str = "", stream: str = "", after: int = 0) -> Iterator[LogLine]:
         """What it printed, line by line, all replicas in the order in which it arrived.
@@ -63,9 +73,9 @@ class Job:
         this one, such as worker-0. `stream`: only out, err, or service (what Stoker says). `after`: go on after a line's
         sequence. Raises BadSpec for a replica or a stream that it does not have.
         """
-        for event in self._client.logs(
-            self.project, self.name, follow=follow, replica=replica, stream=stream, after=after
-        ):
+        only = {"replica": a.argument("replica", replica, a.a_text), "stream": a.argument("stream", stream, a.a_text)}
+        after = a.argument("after", after, a.a_count)
+        for event in self._client.logs(self.project, self.name, follow=follow, after=after, **only):
             if event["kind"] == "log":
                 yield read(LogLine, event)
 
@@ -89,15 +99,19 @@ class Job:
     def download(self, name: str, to: str | Path = ".") -> Path:
         """Download a file below its directory, such as `model/weights.h5`; `to`: a folder or a file's path. Returns the path.
 
-        Raises NotFound if there is no such file, BadSpec if the directory is a plain path of the server's machine.
+        Raises NotFound if there is no such file, BadSpec if it cannot be written there, or if the directory is a plain path of
+        the server's machine.
         """
+        target = a.argument("to", to, a.a_path)
+        leaf = Path(a.argument("name", name, a.a_text)).name
+        if not leaf:
+            raise BadSpec([Violation("name", f"{name!r} names no file")], fix="job.artifacts() lists the files")
         job_dir = str(self.describe()["job_dir"]).rstrip("/")
         if not job_dir:
             raise NotFound(f"{self.name} has no directory", fix="submit it with job_dir='gs://BUCKET/FOLDER'")
         if "://" not in job_dir:
             raise BadSpec([Violation("job_dir", f"{job_dir} is a path of the server's machine: read the file there")])
-        target = Path(to)
-        target = target / Path(name).name if target.is_dir() else target
+        target = target / leaf if os.path.isdir(target) else target
         self._client.save(f"{job_dir}/{name}", target)
         return target
 
@@ -108,13 +122,20 @@ class Job:
 
 def get(name: str, *, project: str = "") -> Job:
     """The job of that name. `project`: without it, the one of the settings. Raises NotFound."""
-    client, project = the_client(), project or str(settings()["project"])
+    name, project = a.argument("name", name, a.a_text), _project(project)
+    client = the_client()
     client.details(project, name)
     return Job(name, project, client)
 
 
 def jobs(*, project: str = "", limit: int = 20) -> list[Job]:
     """The newest jobs of a project, newest first, `limit` at most."""
-    client, project = the_client(), project or str(settings()["project"])
+    project, limit = _project(project), a.argument("limit", limit, a.a_count)
+    client = the_client()
     rows = islice(client.all_jobs(project, page=max(1, min(limit, 100))), limit)
     return [Job(row["name"], project, client) for row in rows]
+
+
+def _project(name: str) -> str:
+    """The project that was named, or the setting's."""
+    return a.argument("project", name, a.a_text) or str(settings()["project"])

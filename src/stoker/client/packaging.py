@@ -215,7 +215,7 @@ def _readable(what: str) -> Iterator[None]:
 
 
 def _check_package(package: Path) -> None:
-    if not package.is_dir():
+    if not os.path.isdir(package):
         raise BadSpec([Violation("--package-path", f"{package} is not a folder")])
     if not (package / "__init__.py").exists():
         raise BadSpec(

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stoker.core.errors import BadSpec, NotReady, Violation
 
+from . import arguments as a
 from .connection import settings, the_client
-from .job_body import Accelerator, check_name, merge, name_of_rehearsal
+from .job_body import an_accelerator, check_name, merge, name_of_rehearsal
 from .job_file import located, read_job_file
 from .jobs import Job
 from .plain_command import command_of, name_of
 from .uploads import Progress, upload_folder, upload_packages
 
-_OF_ALL = ("args", "name", "job_dir", "labels", "project", "rehearse")
-_OF_COMMAND = ("gpus", "gpu_type", "workers", "cpus", "memory_gb", "env", "priority", "max_running_seconds", "folder")
-_OF_TRAINING = (
-    *("module", "package_path", "packages", "staging_bucket"),
-    *("scale_tier", "region", "runtime_version", "python_version"),
-    *("master_machine_type", "master_accelerator", "master_image_uri"),
-    *("worker_machine_type", "worker_accelerator", "worker_image_uri", "worker_count"),
-    *("parameter_server_machine_type", "parameter_server_accelerator", "parameter_server_image_uri"),
-    "parameter_server_count",
-)
+_OF_ROLES = {
+    "machine_type": a.a_text,
+    "accelerator": an_accelerator,
+    "image_uri": a.a_text,
+    "count": a.a_count,
+}
+_OF_ALL: Mapping[str, a.Reader[Any]] = {
+    "args": a.words,
+    "name": a.a_text,
+    "job_dir": a.a_text,
+    "labels": a.a_table,
+    "project": a.a_text,
+    "rehearse": a.a_switch,
+}
+_OF_COMMAND: Mapping[str, a.Reader[Any]] = {
+    "gpus": a.a_count,
+    "gpu_type": a.a_text,
+    "workers": a.a_count,
+    "cpus": a.above_zero,
+    "memory_gb": a.an_amount,
+    "env": a.a_table,
+    "priority": a.a_count,
+    "max_running_seconds": a.above_zero,
+    "folder": a.a_path,
+}
+_OF_TRAINING: Mapping[str, a.Reader[Any]] = {
+    "module": a.a_text,
+    "package_path": a.a_path,
+    "packages": a.words,
+    "staging_bucket": a.a_text,
+    **dict.fromkeys(("scale_tier", "region", "runtime_version", "python_version"), a.a_text),
+    **{f"{role}_{name}": read for role in ("master", "worker", "parameter_server") for name, read in _OF_ROLES.items()},
+}
+_READERS = {**_OF_ALL, **_OF_COMMAND, **_OF_TRAINING}
 _JOB_FILES = (".yaml", ".yml", ".json")
 _REHEARSE = ("stoker rehearse with the same arguments", "stoker.submit(…, rehearse=True)")
 
@@ -86,7 +112,7 @@ def submit(
         stoker.submit(package_path="trainer", module="trainer.task", scale_tier="BASIC_GPU", job_dir="gs://my-bucket/out")
 
     Of every kind:
-        args: what the program gets on its command line.
+        args: what the program gets on its command line: a list of texts, numbers and paths.
         name: letters, digits, underscores; without one it gets one.
         job_dir: `gs://BUCKET/…`, where it keeps files: in $STOKER_JOB_DIR, and of a training job also as `--job-dir`.
         labels: such as {"team": "vision"}.
@@ -111,24 +137,48 @@ def submit(
         master_…, worker_…, parameter_server_…: machine_type, accelerator ({"type": "NVIDIA_TESLA_T4", "count": 4}),
             image_uri, count.
 
+    What is None, or an empty text, is not asked for; 0 is a number like any other. numpy's numbers are taken too.
+
     Raises BadSpec with everything that is wrong with it, NotReady if no node here could ever hold it, AlreadyExists for a
     taken name, Unavailable if there is no server and none can be started.
     """
-    given = locals()
-    asked = {key: given[key] for key in (*_OF_ALL, *_OF_COMMAND, *_OF_TRAINING) if given[key] not in (None, "", False)}
-    submit_it = _command if _is_command(program, asked) else _training
+    given = {**locals(), "rehearse": None if rehearse is False else rehearse}
+    asked = a.arguments({name: given[name] for name in _READERS if name in given and _is_said(given[name])}, _READERS)
+    what = None if program is None else a.argument("program", program, _program)
+    submit_it = _command if _is_command(what, asked) else _training
     try:
-        return submit_it(program, asked, progress or Progress())
+        return submit_it(what, asked, progress or Progress())
     except NotReady as error:
         raise NotReady(error.violations, fix=error.fix.replace(*_REHEARSE)) from None
 
 
+def _is_said(value: object) -> bool:
+    """Whether an option was given: None and an empty text stand for none. Nothing is compared, for arrays answer as arrays."""
+    return value is not None and not (isinstance(value, str) and not value)
+
+
+def _program(value: Any) -> str | list[str] | Mapping[str, Any]:
+    """A script or a file, a command in words, or a Job. Raises Unfit."""
+    if isinstance(value, str):
+        return a.a_text(value)
+    if isinstance(value, os.PathLike):
+        return str(a.a_path(value))
+    if isinstance(value, Mapping):
+        a.as_json(value)
+        return value
+    if isinstance(value, bytes | bytearray) or not isinstance(value, Iterable):
+        hint = "give a script ('train.py'), a command (['python', 'train.py']), a config.yaml, or a Job as a dict"
+        raise a.Unfit(f"{a.shown(value)} is no program", hint)
+    return a.words(value)
+
+
 def _is_command(program: Any, asked: Mapping[str, Any]) -> bool:
     """Whether it is a plain command. Raises BadSpec for options of the other kind, and for nothing at all."""
-    is_job = program is None or isinstance(program, Mapping) or Path(str(program)).suffix in _JOB_FILES
+    is_file = isinstance(program, str) and Path(program).suffix in _JOB_FILES
+    is_job = program is None or isinstance(program, Mapping) or is_file
     if program is None and not {"module", "package_path", "packages", "master_image_uri"} & asked.keys():
         raise BadSpec([Violation("program", "what is to run? stoker.submit('train.py'), or package_path=…, module=…")])
-    misplaced = asked.keys() & (_OF_COMMAND if is_job else _OF_TRAINING)
+    misplaced = asked.keys() & (_OF_COMMAND if is_job else _OF_TRAINING).keys()
     if misplaced:
         kind, other = ("a command", "a training job") if is_job else ("a training job", "a command")
         raise BadSpec([Violation(key, f"goes with {kind}, and this is {other}") for key in sorted(misplaced)])
@@ -136,16 +186,14 @@ def _is_command(program: Any, asked: Mapping[str, Any]) -> bool:
 
 
 def _command(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
-    words = [str(program)] if isinstance(program, str | Path) else [*map(str, program)]
-    folder = Path(asked.pop("folder", "."))
+    words = [program] if isinstance(program, str) else program
+    folder = asked.pop("folder", Path())
     _check_words(words, folder)
     command = command_of(words, asked.pop("args", ()))
     client, project = the_client(), asked.pop("project", "") or str(settings()["project"])
     body = {"name": name_of(command), "command": command, "source": upload_folder(client, folder, progress), **asked}
     if "cpus" in body:
-        body["vcpus"] = float(body.pop("cpus"))
-    body |= {key: float(body[key]) for key in ("memory_gb", "max_running_seconds") if key in body}
-    body |= {key: dict(body[key]) for key in ("env", "labels") if key in body}
+        body["vcpus"] = body.pop("cpus")
     return Job(client.run(project, body)["name"], project, client)
 
 
@@ -153,7 +201,7 @@ def _check_words(words: list[str], folder: Path) -> None:
     """Raise BadSpec for what is no program, before anything is packed."""
     if not words or not words[0]:
         raise BadSpec([Violation("program", "is empty")])
-    is_missing = len(words) == 1 and folder.is_dir() and not (folder / words[0]).exists()
+    is_missing = len(words) == 1 and os.path.isdir(folder) and not os.path.exists(folder / words[0])
     if is_missing and " " in words[0]:
         raise BadSpec([Violation("program", f"{words[0]!r} is no file; a command is a list: {words[0].split()}")])
     if is_missing and words[0].endswith((".py", ".sh")):
@@ -162,11 +210,9 @@ def _check_words(words: list[str], folder: Path) -> None:
 
 def _training(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
     config = settings()
-    file = read_job_file(Path(program)) if isinstance(program, str | Path) else None
-    flags = {key: _accelerator(key, value) if key.endswith("_accelerator") else value for key, value in asked.items()}
-    flags["module_name"] = asked.get("module")
-    words = [str(word) for word in asked["args"]] if "args" in asked else None
-    body = merge(file.body if file else program or {}, flags, name=asked.get("name"), user_args=words)
+    file = read_job_file(Path(program)) if isinstance(program, str) else None
+    flags = {**asked, "module_name": asked.get("module")}
+    body = merge(file.body if file else program or {}, flags, name=asked.get("name"), user_args=asked.get("args"))
     if isinstance(body["trainingInput"], dict):
         body["trainingInput"].setdefault("region", config["region"])
     if not body.get("jobId"):
@@ -177,22 +223,11 @@ def _training(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
         upload_packages(
             client,
             body,
-            packages=[str(part) for part in asked.get("packages", ())],
-            package_path=Path(asked["package_path"]) if "package_path" in asked else None,
+            packages=asked.get("packages", ()),
+            package_path=asked.get("package_path"),
             staging_bucket=asked.get("staging_bucket", ""),
             progress=progress,
         )
         return Job(client.submit(project, body, rehearse="rehearse" in asked)["jobId"], project, client)
     except (BadSpec, NotReady) as error:
         raise located(error, file) from None
-
-
-def _accelerator(key: str, value: Mapping[str, Any]) -> Accelerator:
-    from stoker.hardware.accelerators import find_accelerator
-
-    try:
-        count, name = int(value["count"]), str(value["type"])
-    except (KeyError, TypeError, ValueError):
-        raise BadSpec([Violation(key, f"{value!r} is not {{'type': 'NVIDIA_TESLA_T4', 'count': 4}}")]) from None
-    found = find_accelerator(name)
-    return Accelerator(count, found.name if found else name)

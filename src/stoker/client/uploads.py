@@ -6,6 +6,7 @@ Files are named by their content, so what is there already is not sent again.
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -107,7 +108,7 @@ def upload_packages(
 
 
 def _check_packages(local: Sequence[Path]) -> None:
-    found = [Violation("--packages", f"{path} is not a file") for path in local if not path.is_file()]
+    found = [Violation("--packages", f"{path} is not a file") for path in local if not os.path.isfile(path)]
     names = [path.name for path in local]
     if len(set(names)) != len(names):
         found.append(Violation("--packages", "two files of the same name; a replica fetches both to one folder"))

@@ -34,15 +34,15 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
 
     given = {name: value for name, value in flags.items() if value is not None} | ({"auth": False} if no_auth else {})
     config = read_config(os.environ, Path.cwd(), given)
-    if not config["auth"]:
-        show.warn(session.NO_TOKEN)
+    found = embedded.find(config)
     if foreground:
         from stoker.app import serve
 
+        if found is None and not config["auth"]:
+            show.warn(session.NO_TOKEN)
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
         serve(config)
         return
-    found = embedded.find(config)
     is_new = found is None
     if found is None:
         found = embedded.start(config, _as_flags(given))
@@ -50,6 +50,8 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
         show.note(f"a server runs already at {found.url} (process {found.pid}); stoker down ends it")
         if given:
             show.warn("what you gave now has no effect on it: stoker down, then stoker up again")
+    if not found.needs_token:
+        show.warn(session.NO_TOKEN)
     status = Client(found.url, found.token).status()
     if as_json:
         show.data({"url": found.url, "token_file": str(config.home / "token"), "pid": found.pid, **status})
