@@ -81,6 +81,29 @@ def test_a_thousand_lines_and_more(http: TestClient, stoker: Stoker) -> None:
     assert [e["text"] for e in events(http, "?follow=false") if e["kind"] == "log"] == list(map(str, range(2500)))
 
 
+def told(stoker: Stoker) -> list[list[dict[str, Any]]]:
+    """What the stream tells at once, piece by piece: a piece is what is in memory."""
+
+    async def pieces() -> list[str]:
+        return [piece async for piece in follow(stoker.services, "p/r", logs=True, after=0, to_end=False)]
+
+    return [[json.loads(line) for line in piece.splitlines()] for piece in asyncio.run(pieces())]
+
+
+def test_of_many_lines_so_many_are_in_memory(http: TestClient, stoker: Stoker) -> None:
+    run(http)
+    printed(stoker, *["x"] * 4500)
+    assert [len(piece) for piece in told(stoker)] == [1, 2000, 2000, 500]
+
+
+def test_of_long_lines_few_are_in_memory(http: TestClient, stoker: Stoker) -> None:
+    run(http)
+    printed(stoker, *["x" * 10_000] * 300)  # 3 MB, a megabyte at once
+    _, *pieces = told(stoker)
+    assert [len(piece) for piece in pieces] == [105, 105, 90]
+    assert all(len(event["text"]) == 10_000 for piece in pieces for event in piece)
+
+
 def test_it_ends_with_the_server(http: TestClient, stoker: Stoker) -> None:
     run(http)
 

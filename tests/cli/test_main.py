@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from stoker import __version__
+from stoker.cli import output
 from stoker.cli.main import VERBS
 from tests.cli.conftest import Cli
 
@@ -153,6 +155,33 @@ def test_a_reader_who_leaves_is_no_error(cli: Cli) -> None:
         text=True,
     )
     assert (done.returncode in (0, 141), done.stderr) == (True, "")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["--help", "machines --all", "machines --all --json"])
+def test_an_output_that_is_full_is_told(cli: Cli, words: str, unbuffered: str) -> None:
+    command = [sys.executable, "-m", "stoker.cli.main", *words.split()]
+    environment = {"PYTHONUNBUFFERED": unbuffered, "STOKER_HOME": str(cli.home)}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=cli.folder, env=environment, stdout=full, stderr=subprocess.PIPE, text=True)
+    said = "error: cannot write to the output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_another_file_that_is_full_is_not_the_output() -> None:
+    with open("/dev/full", "wb", buffering=0) as full:
+        with pytest.raises(OSError, match="No space") as raised:
+            full.write(b"text")
+        assert output.failure(raised.value) is None
+        with pytest.raises(OSError, match="No space") as raised:
+            click.echo(b"text", file=full)
+        assert output.failure(raised.value) is raised.value
+
+
+def test_an_output_that_is_closed_is_not_written_to(cli: Cli) -> None:
+    command = f"{sys.executable} -m stoker.cli.main machines --all >&-"
+    done = subprocess.run(command, shell=True, cwd=cli.folder, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_terminal_without_our_signs_gets_others(cli: Cli, tmp_path: Path) -> None:

@@ -464,6 +464,36 @@ def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_two_downloads_into_one_folder_do_not_meet(tmp_path: Path) -> None:
+    """Not even of names that begin alike: while one of them arrives, the other one begins and ends."""
+    first, second = (tmp_path / f"{'x' * 120}{n}" for n in (1, 2))
+
+    class Slow(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"the first, "
+            a_client(lambda _: httpx.Response(200, content=b"the second")).save("gs://b/2", second)
+            yield b"whole"
+
+    a_client(lambda _: httpx.Response(200, stream=Slow())).save("gs://b/1", first)
+    assert (first.read_bytes(), second.read_bytes()) == (b"the first, whole", b"the second")
+    assert sorted(tmp_path.iterdir()) == [first, second]
+
+
+def test_a_download_to_where_nobody_can_write(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "missing/x", tmp_path / "file/x", tmp_path / ("x" * 300)):
+        with pytest.raises(e.BadSpec, match=r"to: .* cannot be written") as refused:
+            a_client(lambda _: httpx.Response(200, content=b"x")).save("gs://b/x", path)
+        assert refused.value.fix
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("body", [{"a": "\ud800"}, {"a": object()}, {"a": float("nan")}, {(1, 2): 3}])
+def test_a_body_that_json_cannot_say_is_not_sent(body: dict[Any, Any]) -> None:
+    with pytest.raises(e.BadSpec, match="cannot be sent as JSON"):
+        a_client(never).run("p", body)
+
+
 def test_an_older_servers_fix_is_a_hint() -> None:
     with pytest.raises(e.StokerError) as raised:
         a_client(refusal(404, "NOT_FOUND", fix="do that")).status()

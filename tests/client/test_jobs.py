@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy
 import pytest
 
 import stoker as sdk
@@ -91,6 +94,57 @@ def test_nobody_waits_for_ever_who_does_not_want_to() -> None:
         answering({"kind": "state", "state": "RUNNING"}).wait(timeout_seconds=0)
 
 
+@pytest.mark.parametrize("seconds", [0, -1, 0.001, numpy.float32(0)])
+def test_whoever_waits_looks_once_at_least(job: Job, stoker: Stoker, seconds: float) -> None:
+    with pytest.raises(TimeoutError):
+        job.wait(seconds)
+    assert ended(job, stoker).wait(seconds, check=False) == "CANCELLED"
+    with pytest.raises(sdk.JobFailed):
+        job.wait(seconds)
+
+
+def test_the_first_look_is_in_no_hurry() -> None:
+    """A server may take longer to answer than there is time to wait."""
+    asked: list[tuple[str, float]] = []
+
+    def slow(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.params["follow"], request.extensions["timeout"]["read"]))
+        return httpx.Response(200, json={"kind": "end", "state": "SUCCEEDED", "exit_code": 0, "message": ""})
+
+    client = Client("http://127.0.0.1:7077", transport=httpx.MockTransport(slow))
+    assert Job("r", "local", client).wait(timeout_seconds=0) == "SUCCEEDED"
+    assert asked == [("false", 60.0)]
+
+
+@pytest.mark.parametrize(
+    ("field", "ask"),
+    [
+        ("timeout_seconds", lambda job: job.wait("1")),
+        ("timeout_seconds", lambda job: job.wait(math.nan)),
+        ("replica", lambda job: list(job.logs(replica="\ud800"))),
+        ("stream", lambda job: list(job.logs(stream=5))),
+        ("after", lambda job: list(job.logs(after=-1))),
+        ("name", lambda job: job.download(5)),
+        ("name", lambda job: job.download("")),
+        ("name", lambda job: job.download("/")),
+        ("to", lambda job: job.download("model", to=5)),
+        ("name", lambda _: sdk.get(5)),  # type: ignore[arg-type]
+        ("project", lambda _: sdk.get("r", project=5)),  # type: ignore[arg-type]
+        ("limit", lambda _: sdk.jobs(limit=-1)),
+        ("limit", lambda _: sdk.jobs(limit="x")),  # type: ignore[arg-type]
+        ("url", lambda _: sdk.connect(5)),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_meant_is_told_by_its_name(job: Job, field: str, ask: Callable[[Job], object]) -> None:
+    with pytest.raises(BadSpec) as refused:
+        ask(job)
+    assert refused.value.violations[0].field == field and refused.value.fix
+
+
+def test_none_of_them_are_none(job: Job) -> None:
+    assert sdk.jobs(limit=0) == []
+
+
 def test_why_it_waits(job: Job) -> None:
     found = job.explain()
     assert (found.state, found.position) == ("QUEUED", 1) and str(found).startswith("QUEUED: ")
@@ -116,6 +170,10 @@ def test_its_files(job: Job, client: Client, folder: Path) -> None:
     assert job.download(found.name, folder / "other").read_text() == "print('trained')\n"
     with pytest.raises(NotFound):
         job.download("model/nothing")
+    for nowhere in ("/missing/x", folder / "train.py" / "x"):
+        with pytest.raises(BadSpec, match=r"to: .* cannot be written: N") as refused:
+            job.download(found.name, to=nowhere)
+        assert "folder" in refused.value.fix
 
 
 def test_a_directory_that_is_none_or_the_servers_own(client: Client, folder: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import stoker as sdk
@@ -115,8 +117,9 @@ def test_a_trainer_package(trainer: Path, stoker: Stoker) -> None:
 def test_a_rehearsal_of_either_kind(trainer: Path, stoker: Stoker) -> None:
     command = sdk.submit("train.py", gpus=8, workers=20, rehearse=True)
     training = sdk.submit(package_path=trainer, module="trainer.task", scale_tier="PREMIUM_1", rehearse=True)
+    real = sdk.submit(package_path=trainer, module="trainer.task", scale_tier="BASIC", rehearse=False)
     assert command.describe()["rehearsal"] and training.describe()["rehearsal"]
-    assert training.name.startswith("rehearsal_")
+    assert training.name.startswith("rehearsal_") and not real.describe()["rehearsal"]
 
 
 def test_whoever_wants_to_hear_hears(client: Client) -> None:
@@ -171,12 +174,75 @@ def test_a_name_is_taken_for_good() -> None:
         ("train.py", {"folder": "/no/such/folder"}, "folder"),
         ("nothing.yaml", {}, "nothing.yaml"),
         (None, {"package_path": "nothing", "module": "x"}, "--package-path"),
+        (5, {}, "program"),
+        (b"train.py", {}, "program"),
+        ([b"python", "train.py"], {}, "program"),
+        ("a\0.py", {}, "program"),
+        ({"jobId": "j", "trainingInput": {"args": ["\ud800"]}}, {}, "program"),
+        ({"jobId": "j", "trainingInput": object()}, {}, "program"),
+        ("train.py", {"args": "--epochs 3"}, "args"),
+        ("train.py", {"args": b"--epochs"}, "args"),
+        ("train.py", {"args": ["\ud800"]}, "args"),
+        ("train.py", {"labels": ["a"]}, "labels"),
+        ("train.py", {"env": {"A": "\ud800"}}, "env"),
+        ("train.py", {"env": numpy.array([1, 2])}, "env"),
+        ("train.py", {"cpus": "x"}, "cpus"),
+        ("train.py", {"cpus": math.nan}, "cpus"),
+        ("train.py", {"cpus": 0}, "cpus"),
+        ("train.py", {"memory_gb": math.inf}, "memory_gb"),
+        ("train.py", {"max_running_seconds": 0}, "max_running_seconds"),
+        ("train.py", {"gpus": -1}, "gpus"),
+        ("train.py", {"folder": 5}, "folder"),
+        ("train.py", {"folder": "x" * 5000}, "folder"),
+        ("train.py", {"name": 5}, "name"),
+        ("train.py", {"project": 5}, "project"),
+        ("train.py", {"rehearse": "no"}, "rehearse"),
+        ({}, {"args": "--epochs 3"}, "args"),
+        ({}, {"packages": "a.whl"}, "packages"),
+        ({}, {"scale_tier": 5}, "scale_tier"),
+        ({}, {"worker_count": -1}, "worker_count"),
+        ({}, {"master_accelerator": {"type": "T4", "count": math.inf}}, "master_accelerator"),
+        ({}, {"gpus": 0}, "gpus"),
+        ({"jobId": "j"}, {"package_path": "x" * 5000}, "--package-path"),
+        ({"jobId": "j"}, {"packages": ["x" * 5000]}, "--packages"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(program: Any, options: dict[str, Any], field: str) -> None:
     with pytest.raises(BadSpec) as refused:
         sdk.submit(program, **options)
     assert refused.value.violations[0].field == field
+
+
+def test_a_zero_is_a_number_like_any_other(stoker: Stoker, folder: Path) -> None:
+    """What a file says is changed to it, and a plain command has none of it."""
+    (folder / "trainer.tar.gz").touch()
+    training = {
+        "scaleTier": "CUSTOM",
+        "region": "us-central1",
+        "masterType": "n1-standard-4",
+        "workerType": "n1-standard-4",
+        "workerCount": "2",
+        "parameterServerType": "n1-standard-4",
+        "parameterServerCount": "1",
+        "pythonModule": "trainer.task",
+    }
+    body, packages = {"jobId": "none", "trainingInput": training}, ["trainer.tar.gz"]
+    job = sdk.submit(body, packages=packages, worker_count=0, parameter_server_count=0)
+    assert [machine["role"] for machine in job.describe()["machines"]] == ["chief"]
+    assert len(sdk.submit(body, name="as_it_stands", packages=packages).describe()["machines"]) == 3
+    sent = request_of(stoker, sdk.submit("train.py", gpus=0, workers=0, priority=0, memory_gb=0, args=[0]))
+    assert (sent["gpus"], sent["workers"], sent["memory_gb"], sent["command"][-1]) == (0, 0, 0.0, "0")
+
+
+def test_an_empty_text_asks_for_nothing(stoker: Stoker) -> None:
+    job = sdk.submit("train.py", name="", job_dir="", project="", gpu_type="", folder="")
+    assert job.name.startswith("train_")
+
+
+def test_numbers_of_numpy_are_numbers(stoker: Stoker) -> None:
+    job = sdk.submit("train.py", args=numpy.array([1, 2]), workers=numpy.int64(1), cpus=numpy.float32(0.5))
+    sent = request_of(stoker, job)
+    assert (sent["command"][2:], sent["workers"], sent["vcpus"]) == (["1", "2"], 1, 0.5)
 
 
 def test_an_option_that_is_none_is_a_type_error() -> None:

@@ -110,15 +110,16 @@ def main(args: Sequence[str] | None = None) -> None:
         click.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        output.drop(sys.stdout.fileno())
+        output.drop()
         sys.exit(141)
     except StokerError as error:
         from stoker.cli import session
 
         sys.exit(show.error(session.advised(error)))
     except Exception as error:
-        if isinstance(error, OSError) and (problem := output.unwritable()):
-            sys.exit(show.error(StokerError(f"cannot write to the output: {problem.strerror}")))
+        if failed := output.failure(error):
+            output.drop()
+            sys.exit(show.error(StokerError(f"cannot write to the output: {failed.strerror}")))
         if os.environ.get("STOKER_DEBUG"):
             raise
         sys.exit(show.unexpected(error))

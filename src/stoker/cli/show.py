@@ -167,4 +167,6 @@ def _width(cell: str) -> int:
 
 def _wants_colour(*, err: bool) -> bool:
     stream = sys.stderr if err else sys.stdout
-    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and not os.environ.get("NO_COLOR"))
+    return bool(os.environ.get("FORCE_COLOR")) or (
+        stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
+    )

@@ -59,7 +59,7 @@ def submit(
     program: str | Path | Sequence[str] | Mapping[str, Any] | None = None,
     /,
     *,
-    args: Sequence[object] | None = None,
+    args: Iterable[object] | None = None,
     name: str = "",
     job_dir: str = "",
     labels: Mapping[str, str] | None = None,
@@ -112,7 +112,7 @@ def submit(
         stoker.submit(package_path="trainer", module="trainer.task", scale_tier="BASIC_GPU", job_dir="gs://my-bucket/out")
 
     Of every kind:
-        args: what the program gets on its command line: a list of texts, numbers and paths.
+        args: what the program gets on its command line: texts, numbers and paths, in a list.
         name: letters, digits, underscores; without one it gets one.
         job_dir: `gs://BUCKET/…`, where it keeps files: in $STOKER_JOB_DIR, and of a training job also as `--job-dir`.
         labels: such as {"team": "vision"}.
@@ -142,8 +142,8 @@ def submit(
     Raises BadSpec with everything that is wrong with it, NotReady if no node here could ever hold it, AlreadyExists for a
     taken name, Unavailable if there is no server and none can be started.
     """
-    given = {**locals(), "rehearse": None if rehearse is False else rehearse}
-    asked = a.arguments({name: given[name] for name in _READERS if name in given and _is_said(given[name])}, _READERS)
+    given = locals()
+    asked = a.arguments({name: given[name] for name in _READERS if _is_said(given.get(name))}, _READERS)
     what = None if program is None else a.argument("program", program, _program)
     submit_it = _command if _is_command(what, asked) else _training
     try:
@@ -228,6 +228,6 @@ def _training(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
             staging_bucket=asked.get("staging_bucket", ""),
             progress=progress,
         )
-        return Job(client.submit(project, body, rehearse="rehearse" in asked)["jobId"], project, client)
+        return Job(client.submit(project, body, rehearse=asked.get("rehearse", False))["jobId"], project, client)
     except (BadSpec, NotReady) as error:
         raise located(error, file) from None

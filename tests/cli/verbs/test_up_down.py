@@ -85,8 +85,17 @@ def test_without_a_token_only_on_loopback_and_said_loudly(alone: Cli) -> None:
     )
     ran = alone("up", "--port", "0", "--no-auth")
     assert ran.code == 0 and ran.err.startswith("! NO TOKEN is asked for")
+    assert "! NO TOKEN is asked for" in alone("up").err  # it still is as it was started
     (alone.home / "token").write_text("another" * 10)  # nobody asks for it
     assert alone("jobs", "list").code == 0
+
+
+def test_a_server_that_asks_for_a_token_goes_on_to_do_so(served: Cli) -> None:
+    ran = served("up", "--host", "0.0.0.0", "--no-auth")
+    assert ran.code == 0 and "a server runs already" in ran.err and "has no effect on it" in ran.err
+    assert "NO TOKEN" not in ran.err
+    ran = served("up", "--foreground", "--no-auth")
+    assert ran.code == 5 and "another server uses" in ran.err and "NO TOKEN" not in ran.err
 
 
 def test_nodes_that_are_none_are_told(alone: Cli) -> None:
