@@ -128,7 +128,13 @@ def stoker_local_train(package: Path, *words: str) -> subprocess.Popen[bytes]:
         env={**environment, "STOKER_HOME": str(package.parent / "home")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        preexec_fn=listen_to_interrupts,
     )
+
+
+def listen_to_interrupts() -> None:
+    """Who runs the tests in the background of a shell may ignore SIGINT, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
