@@ -108,7 +108,8 @@ def page_of(store: Store, project: str, page: Page, wanted: Wanted, which: Which
     shown: list[Any] = []
     last, looked_at = page.before, 0
     while True:
-        most = _AT_ONCE if wanted.filter != EVERYTHING else page.size + 1 - len(shown)
+        is_first = looked_at == 0  # most filters are the store's affair, and then one look suffices
+        most = _AT_ONCE if wanted.filter != EVERYTHING and not is_first else page.size + 1 - len(shown)
         found = store.jobs(project, before=last, limit=most, which=which)
         for listed in found:
             if len(shown) == page.size:
