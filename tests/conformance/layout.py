@@ -71,7 +71,7 @@ def read_cases(path: Path) -> CaseFile:
         raise BadFile(f"{path} is not YAML: {error}") from None
     try:
         whole = _table(whole, {"version", "defaults", "cases"}, "the file")
-        if whole.get("version") != 1:
+        if whole.get("version", 1) != 1:  # a file that does not say is of this one
             raise BadFile(f"version 1 is needed, not {whole.get('version')!r}")
         defaults = _table(whole.get("defaults", {}), None, "defaults")  # what is not `headers` is there for its anchor
         cases = tuple(_case(value, n) for n, value in enumerate(_list(whole.get("cases"), "cases"), 1))
