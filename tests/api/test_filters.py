@@ -20,7 +20,6 @@ from stoker.api.filters import (
     compare,
     compare_text,
     comparisons,
-    matches,
     possible_range,
     possible_values,
     predicate,
@@ -29,6 +28,20 @@ from stoker.api.filters import (
     simplify,
 )
 from stoker.core.errors import BadSpec
+
+
+def matches(filter: Filter, is_true: Callable[[Comparison], bool]) -> bool:
+    """What a filter means, written plainly, for `predicate` to be held against."""
+    match filter:
+        case Comparison():
+            return is_true(filter)
+        case And():
+            return all(matches(part, is_true) for part in filter.parts)
+        case Or():
+            return any(matches(part, is_true) for part in filter.parts)
+        case Not():
+            return not matches(filter.part, is_true)
+
 
 A, B, C = (Comparison((name,), "=", "1") for name in "abc")
 

@@ -77,21 +77,8 @@ def read_filter(text: str) -> Filter:
     return _Reader(text).whole() if text.strip() else EVERYTHING
 
 
-def matches(filter: Filter, is_true: Callable[[Comparison], bool]) -> bool:
-    """Whether something passes, given what of it is true."""
-    match filter:
-        case Comparison():
-            return is_true(filter)
-        case And():
-            return all(matches(part, is_true) for part in filter.parts)
-        case Or():
-            return any(matches(part, is_true) for part in filter.parts)
-        case Not():
-            return not matches(filter.part, is_true)
-
-
 def predicate(filter: Filter, test_of: Callable[[Comparison], Callable[[T], bool]]) -> Callable[[T], bool]:
-    """What says of a thing whether it passes: `matches` for who asks it of many, its tests made once."""
+    """What says of a thing whether it passes. `test_of` is asked once for each comparison, however many things are judged."""
     match filter:
         case Comparison():
             return test_of(filter)

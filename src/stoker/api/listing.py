@@ -21,8 +21,8 @@ from .filters import (
     compare,
     compare_text,
     comparisons,
-    matches,
     possible_values,
+    predicate,
     read_filter,
     read_time,
 )
@@ -44,6 +44,7 @@ _JOB_STATES: Mapping[ShownState, frozenset[JobState]] = {
     ShownState.CANCELLED: frozenset({JobState.CANCELLED}),
 }
 
+Shown: TypeAlias = Mapping[str, Any]
 Show: TypeAlias = Callable[[Listed], dict[str, Any] | None]
 """None: it is not of this list."""
 
@@ -72,10 +73,7 @@ class Wanted:
 
     filter: Filter
     fields: Filterable
-
-    def passes(self, shown: Mapping[str, Any]) -> bool:
-        """Whether a job that is shown like this passes."""
-        return matches(self.filter, lambda comparison: _is_true(comparison, self.fields, shown))
+    passes: Callable[[Shown], bool]  # whether a job that is shown like this passes
 
     def which(self, dialect: str = "") -> Which:
         """What the store need not look at."""
@@ -100,7 +98,7 @@ def read_wanted(text: str, fields: Filterable) -> Wanted:
     filter = _renamed(read_filter(text), _canonical(fields))
     for comparison in comparisons(filter):
         _check(comparison, fields)
-    return Wanted(filter, fields)
+    return Wanted(filter, fields, predicate(filter, lambda comparison: _test_of(comparison, fields)))
 
 
 def page_of(store: Store, project: str, page: Page, wanted: Wanted, which: Which, show: Show) -> tuple[list[Any], str]:
@@ -139,20 +137,26 @@ def _check(comparison: Comparison, fields: Filterable) -> None:
         raise BadSpec([Violation("filter", f"no field {comparison.field[:80]!r} to filter by; there are {known}")])
 
 
-def _is_true(comparison: Comparison, fields: Filterable, shown: Mapping[str, Any]) -> bool:
+def _test_of(comparison: Comparison, fields: Filterable) -> Callable[[Shown], bool]:
+    """What a comparison asks of a job that is shown."""
+    path, op, is_true = comparison.path, comparison.op, _compared(comparison, fields)
+    if path == ("labels",):
+        return lambda shown: any(map(is_true, shown.get("labels", {})))
+
+    def test(shown: Shown) -> bool:
+        have = shown.get("labels", {}).get(path[1]) if path[0] == "labels" else value_at(shown, comparison.field)
+        return op == "!=" if have is None else is_true(str(have))
+
+    return test
+
+
+def _compared(comparison: Comparison, fields: Filterable) -> Callable[[str], bool]:
+    """What a comparison asks of one value. The time or text that it is compared with is read once."""
     path, op, want = comparison.path, comparison.op, comparison.value
-    if path[0] == "labels":
-        labels = shown.get("labels", {})
-        if len(path) == 1:
-            return any(compare_text(key, ":", want) for key in labels)
-        have = labels.get(path[1])
-    else:
-        have = value_at(shown, comparison.field)
-    if have is None:
-        return op == "!="
     if comparison.field in fields.times:
-        return compare(read_time(Comparison(path, op, str(have))), op, read_time(comparison))
-    return compare_text(str(have), op, want)
+        time = read_time(comparison)
+        return lambda have: compare(read_time(Comparison(path, op, have)), op, time)
+    return lambda have: compare_text(have, op, want)
 
 
 def _prefix(filter: Filter, field: str) -> str:
