@@ -90,13 +90,19 @@ def user(request: Request) -> str:
     return name
 
 
-async def read_json(request: Request) -> Any:
-    """The body as JSON. Raises BadSpec, TooLarge or UnsupportedType; never more than the limit is held in memory."""
+async def read_body(request: Request) -> bytes:
+    """The body. Raises TooLarge; never more than the limit is held in memory."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST_BODY_BYTES:
             raise TooLarge(f"a request body may have {LARGEST_BODY_BYTES >> 20} MiB")
+    return bytes(body)
+
+
+async def read_json(request: Request) -> Any:
+    """The body as JSON. Raises BadSpec, TooLarge or UnsupportedType."""
+    body = await read_body(request)
     if not body:
         return {}
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
@@ -104,8 +110,8 @@ async def read_json(request: Request) -> Any:
         raise UnsupportedType(f"a body of the type {kind[:80]!r}", fix="send JSON: Content-Type: application/json")
     try:
         if len(body) > _LARGE_BODY_BYTES:
-            return await run_in_threadpool(_parsed, bytes(body))  # others are answered meanwhile
-        return _parsed(bytes(body))
+            return await run_in_threadpool(_parsed, body)  # others are answered meanwhile
+        return _parsed(body)
     except RecursionError:
         raise BadSpec([Violation("body", "the JSON is nested too deeply")]) from None
     except (ValueError, UnicodeDecodeError) as error:

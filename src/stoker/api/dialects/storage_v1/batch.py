@@ -18,10 +18,10 @@ from starlette.responses import Response
 from starlette.types import Message as Event
 
 from stoker.api.errors import error_response
-from stoker.core.errors import BadSpec, TooLarge, Unimplemented, Violation
+from stoker.api.services import read_body
+from stoker.core.errors import BadSpec, Unimplemented, Violation
 
 MOST_CALLS = 100
-MOST_BYTES = 10 << 20
 _OPEN = "/storage/v1/"
 _SAME = ("type", "asgi", "http_version", "scheme", "client", "server", "state")  # for all calls of a batch
 
@@ -42,12 +42,7 @@ class Call:
 @router.post("/batch/storage/v1")
 async def batch(request: Request) -> Response:
     """Make the calls, one after the other."""
-    content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MOST_BYTES:
-            raise TooLarge(f"a batch may have {MOST_BYTES >> 20} MiB")
-    calls = list(_read(request.headers.get("content-type", ""), bytes(content)))
+    calls = list(_read(request.headers.get("content-type", ""), await read_body(request)))
     boundary = f"batch_{secrets.token_hex(16)}"
     answers = [_part(call, await _answer(request, call), boundary) for call in calls]
     return Response(
