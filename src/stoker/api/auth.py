@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stoker.core.errors import Forbidden, StokerError, Unauthenticated
+from stoker.runtime.folder import write_whole
 
 from .errors import error_response
 
@@ -57,11 +58,7 @@ def read_or_make_token(path: Path) -> Tokens:
         token = ""
     if len(token) < SHORTEST_TOKEN:
         token = secrets.token_urlsafe(32)
-        temporary = path.with_suffix(".tmp")
-        temporary.unlink(missing_ok=True)
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(token + "\n")
-        temporary.replace(path)
+        write_whole(str(path), token + "\n")
     return Tokens(token)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,13 +64,11 @@ def _token_file(home: Path, token: str) -> Path:
         return own
     if not token:
         raise Unauthenticated("the server asks for a token, and none is known here", fix="set STOKER_TOKEN, then again")
+    from stoker.runtime.folder import write_whole
+
     other = home / "token-of-url"
     home.mkdir(parents=True, exist_ok=True)
-    temporary = other.with_suffix(".tmp")
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(token + "\n")
-    temporary.replace(other)
+    write_whole(str(other), token + "\n")
     return other
 
 
