@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from abc import ABC, abstractmethod
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from stoker.store.files import cloud_errors, write_errors
 
@@ -17,35 +18,11 @@ _SYNC_BYTES = 64 << 20
 _syncers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="sync")
 
 
-class Part(Protocol):
+class Part(ABC):
     """What has come of an object so far."""
 
-    @property
-    def size(self) -> int: ...
-    @property
-    def hashes(self) -> Hashes: ...
-    def write(self, block: bytes) -> None: ...
-
-
-class LocalPart:
-    """A hidden file. It holds no descriptor, so that an upload which nobody continues costs no more than its disk space.
-
-    What has come is brought to the disk while more comes. So the last answer, before which all must be there, never waits long.
-    """
-
-    def __init__(self, path: Path, uri: str) -> None:
-        """Goes on where the file ends, if there is one. `uri`: of the object, for errors."""
-        self.path = path
-        self._uri = uri
+    def __init__(self) -> None:
         self._digest = Digest()
-        self._syncing: Future[None] | None = None
-        with write_errors(uri):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-            with open(path, "rb") as file:
-                while block := file.read(BLOCK_BYTES):
-                    self._digest.update(block)
-        self._next_sync = self.size + _SYNC_BYTES
 
     @property
     def size(self) -> int:
@@ -56,6 +33,35 @@ class LocalPart:
     def hashes(self) -> Hashes:
         """Of the bytes that have come."""
         return self._digest.hashes
+
+    @abstractmethod
+    def write(self, block: bytes) -> None:
+        """The next block."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Give it up. Of no effect once it has become the object."""
+
+
+class LocalPart(Part):
+    """A hidden file. It holds no descriptor, so that an upload which nobody continues costs no more than its disk space.
+
+    What has come is brought to the disk while more comes. So the last answer, before which all must be there, never waits long.
+    """
+
+    def __init__(self, path: Path, uri: str) -> None:
+        """Goes on where the file ends, if there is one. `uri`: of the object, for errors."""
+        super().__init__()
+        self.path = path
+        self._uri = uri
+        self._syncing: Future[None] | None = None
+        with write_errors(uri):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            with open(path, "rb") as file:
+                while block := file.read(BLOCK_BYTES):
+                    self._digest.update(block)
+        self._next_sync = self.size + _SYNC_BYTES
 
     def write(self, block: bytes) -> None:
         """Append a block, or nothing of it."""
@@ -94,24 +100,14 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-class CloudPart:
+class CloudPart(Part):
     """A file of a cloud, which is sent on as it comes and is there only once it is whole."""
 
     def __init__(self, file: Any, uri: str) -> None:
         """`file`: of fsspec, opened with `autocommit=False`."""
+        super().__init__()
         self._file = file
         self._uri = uri
-        self._digest = Digest()
-
-    @property
-    def size(self) -> int:
-        """The bytes that have come."""
-        return self._digest.size
-
-    @property
-    def hashes(self) -> Hashes:
-        """Of the bytes that have come."""
-        return self._digest.hashes
 
     def write(self, block: bytes) -> None:
         """Send a block on."""
