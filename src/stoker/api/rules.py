@@ -42,7 +42,7 @@ def packages(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
         yield from a_place(value, whole, site)
 
 
-def a_module(value: Any) -> Iterable[str]:
+def module_problems(value: Any) -> Iterable[str]:
     """A dotted name, as `python -m` takes it."""
     if value and (
         value.startswith("-") or any(not part or not part.isprintable() or " " in part for part in value.split("."))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stoker.api.proto_json import snake
-from stoker.api.rules import a_module, packages
+from stoker.api.rules import module_problems, packages
 from stoker.api.shapes import LONGEST_NAME, MOST_REPLICAS, Asked, shape_violations
 from stoker.api.translation import SiteRules, Whole, seconds, value_at
 from stoker.core.errors import Violation
@@ -67,7 +67,7 @@ def module_or_image(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
     """Required without an image; a dotted name (rule 8)."""
     if not value and not _image(whole):
         yield "a Python program needs the module to run, such as trainer.task"
-    yield from a_module(value)
+    yield from module_problems(value)
 
 
 def a_runtime(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from stoker.api.rules import a_module as module_name
-from stoker.api.rules import packages
+from stoker.api.rules import module_problems, packages
 from stoker.api.shapes import LONGEST_NAME, MOST_REPLICAS, Asked
 from stoker.api.translation import SiteRules, Whole, seconds, value_at
 from stoker.core.convention import POOLS
@@ -93,7 +92,7 @@ def a_module(value: Any, pool: Whole, site: SiteRules) -> Iterable[str]:
     """Required; a dotted name."""
     if "pythonPackageSpec" in pool and not value:
         yield "a Python program needs the module to run, such as trainer.task"
-    yield from module_name(value)
+    yield from module_problems(value)
 
 
 def variables(value: Any, pool: Whole, site: SiteRules) -> Iterable[str]:
@@ -134,6 +133,11 @@ def no_tpus(value: Any, pool: Whole, site: SiteRules) -> Iterable[str]:
 def a_timeout(value: Any, spec: Whole, site: SiteRules) -> Iterable[str]:
     """Seven days where it is not given, or 0s."""
     return ()
+
+
+def table_of(variables: Iterable[Whole]) -> dict[str, str]:
+    """The variables of a pool by their names."""
+    return {variable["name"]: variable.get("value", "") for variable in variables}
 
 
 def limit_of(timeout: str) -> float:
