@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,15 @@ from stoker.clock import ManualClock
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
 from stoker.control.loop import Loop
-from stoker.core.job import Job, Request
+from stoker.core.ids import attempt_id
+from stoker.core.job import Attempt, Job, Placement, Replica, Request
 from stoker.core.node import Node
+from stoker.core.site import Site
 from stoker.core.spec import Group, JobSpec, Limits, Machine, Program, Retry
-from stoker.core.states import EndsWith
+from stoker.core.states import AttemptState, EndsWith, ReplicaState
 from stoker.engines.fake import FakeEngine
 from stoker.kinds.training import Training
-from stoker.scheduling.placers.best_fit import BestFit
-from stoker.scheduling.policies.fifo import Fifo
+from stoker.scheduling.rules import rules_of
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs
@@ -41,9 +42,15 @@ def a_spec(
     retry: Retry | None = None,
     vcpus: float = 1.0,
     region: str = "us-central1",
+    queue: str = "default",
+    preemptible: bool = False,
+    resumable: bool = False,
+    milli: int | None = None,
 ) -> JobSpec:
     """A chief, workers like it, and parameter servers without GPUs."""
     machine = a_machine(gpus, vcpus=vcpus)
+    if milli is not None:
+        machine = replace(machine, accelerator="T4", accelerator_milli=milli)
     groups = [Group(role="chief", count=1, machine=machine)]
     if workers:
         groups.append(Group(role="worker", count=workers, machine=machine))
@@ -58,13 +65,41 @@ def a_spec(
         ends_with=ends_with,
         limits=limits or Limits(),
         retry=retry or Retry(),
+        queue=queue,
+        preemptible=preemptible,
+        resumable=resumable,
     )
 
 
-def a_job(name: str = "j", *, at: float = 1_000_000.0, **spec: Any) -> Job:
+def a_job(name: str = "j", *, at: float = 1_000_000.0, owner: str = "u", held_seconds: float = 0.0, **spec: Any) -> Job:
     """A queued job of project p."""
+    sent = Request(dialect="test", body="{}")
     return Job(
-        id=f"p/{name}", spec=a_spec(**spec), request=Request(dialect="test", body="{}"), owner="u", submitted_at=at
+        id=f"p/{name}", spec=a_spec(**spec), request=sent, owner=owner, submitted_at=at, held_seconds=held_seconds
+    )
+
+
+def an_attempt(job: Job, *, placed_at: float, node: str = "n0", number: int = 1) -> Attempt:
+    """A running attempt of a job, all of it on one node."""
+    groups = [(group, index) for group in job.spec.groups for index in range(group.count)]
+    return Attempt(
+        id=attempt_id(job.id, number),
+        job=job.id,
+        number=number,
+        engine="fake",
+        placements=tuple(
+            Placement(
+                role=group.role,
+                index=index,
+                node=node,
+                devices=tuple(f"{n}" for n in range(group.machine.accelerators)),
+            )
+            for group, index in groups
+        ),
+        placed_at=placed_at,
+        started_at=placed_at,
+        replicas=tuple(Replica(role=group.role, index=index, seen=ReplicaState.UP) for group, index in groups),
+        state=AttemptState.RUNNING,
     )
 
 
@@ -121,6 +156,7 @@ def a_house(
     store: Store | None = None,
     clock: ManualClock | None = None,
     engine: FakeEngine | None = None,
+    site: Site | None = None,
 ) -> House:
     """A control plane on these nodes; on a store and an engine that were there before, as after a restart of the server."""
     clock = clock or ManualClock()
@@ -128,17 +164,14 @@ def a_house(
     store = store or MemoryStore(clock)
     logs = Logs(folder / "logs")
     files = Files(folder / "buckets", buckets={}, keep_buckets_here=True)
-    placer = BestFit()
+    rules = rules_of(site or Site())
     enact = Enact(
         engines={"fake": engine},
         kinds={"training": Training()},
         files=files,
         runtimes=Runtimes(default="python", by_version={}),
     )
-    loop = Loop(
-        store=store, logs=logs, engines={"fake": engine}, policy=Fifo(), placer=placer, enact=enact, clock=clock
-    )
-    loop._world = store.world()
-    commands = Commands(store=store, files=files, placer=placer, clock=clock, rehearsal_engine="fake")
+    loop = Loop(store=store, logs=logs, engines={"fake": engine}, rules=rules, enact=enact, clock=clock)
+    commands = Commands(store=store, files=files, rules=rules, clock=clock, rehearsal_engine="fake")
     loop.tick()
     return House(engine, clock, store, loop, commands, logs)

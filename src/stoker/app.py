@@ -28,6 +28,7 @@ from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
+from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
 from stoker.core.node import Node
@@ -38,6 +39,7 @@ from stoker.gpu.device import Device, Driver, visible
 from stoker.hardware.accelerators import find_accelerator
 from stoker.registry import load, names
 from stoker.runtime.zipapp import build as build_runtime
+from stoker.scheduling.rules import rules_of
 from stoker.store.base import Store
 from stoker.store.files import Files, has_cloud_credentials
 from stoker.store.logs import Logs
@@ -84,7 +86,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     files = make_files(config)
     objects = Objects(files, home)
     logs = Logs(home / "logs")
-    placer, policy = load("placers", config["placer"])(), load("policies", config["policy"])()
+    rules = rules_of(read_site(config))
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
     images |= {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
     enact = Enact(
@@ -97,8 +99,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         store=store,
         logs=logs,
         engines=engines,
-        policy=policy,
-        placer=placer,
+        rules=rules,
         enact=enact,
         clock=clock,
         hold=config["hold"],
@@ -109,8 +110,8 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     services = Services(
         config=config,
         store=store,
-        commands=Commands(store=store, files=files, placer=placer, clock=clock, images=images),
-        queue=Queue(store, policy, clock),
+        commands=Commands(store=store, files=files, rules=rules, clock=clock, images=images),
+        queue=Queue(store, rules, clock),
         logs=logs,
         files=files,
         objects=objects,

@@ -55,7 +55,7 @@ def a_launch(*command: str, in_place: int = 0, env: dict[str, str] | None = None
 
 def look(engine: Engine) -> Seen:
     """What is seen of the only replica."""
-    return engine.poll([an_attempt()])[ATTEMPT][0]
+    return engine.poll({ATTEMPT: an_attempt()})[ATTEMPT][0]
 
 
 def until(engine: Engine, *states: ReplicaState) -> Seen:

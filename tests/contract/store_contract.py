@@ -78,13 +78,37 @@ class StoreContract:
             store.commit([Open(attempt=an_attempt(number=2, device="1"))], by="loop")
 
     def test_a_device_is_never_held_twice_and_free_when_the_attempt_has_ended(self, store: Store) -> None:
-        store.commit([Submit(job=a_job()), Submit(job=a_job("k")), Open(attempt=an_attempt())], by="u")
+        jobs = [Submit(job=a_job(gpus=2)), Submit(job=a_job("k", gpus=2))]
+        store.commit([*jobs, Open(attempt=an_attempt())], by="u")
         with pytest.raises(IllegalMove):
             store.commit([Open(attempt=an_attempt("p/k"))], by="loop")
         assert store.job("p/k").job.state is JobState.QUEUED
         self._end(store, "p/j.1")
         store.commit([Open(attempt=an_attempt("p/k"))], by="loop")
         assert store.job("p/k").job.state is JobState.ACTIVE
+
+    def test_shares_of_a_device_are_held_up_to_the_whole(self, store: Store) -> None:
+        shares = {"j": 500, "k": 600, "l": 400, "m": 100}
+        store.commit([Submit(job=a_job(name, milli=milli)) for name, milli in shares.items()], by="u")
+        store.commit([Open(attempt=an_attempt("p/j"))], by="loop")
+        with pytest.raises(IllegalMove):
+            store.commit([Open(attempt=an_attempt("p/k"))], by="loop")
+        store.commit([Open(attempt=an_attempt("p/l")), Open(attempt=an_attempt("p/m"))], by="loop")
+        self._end(store, "p/l.1")
+        with pytest.raises(IllegalMove):
+            store.commit([Open(attempt=an_attempt("p/k"))], by="loop")
+        self._end(store, "p/j.1")
+        store.commit([Open(attempt=an_attempt("p/k"))], by="loop")
+
+    def test_ended_jobs_are_found_by_when_they_ended(self, store: Store) -> None:
+        for n, name in enumerate(("c", "a", "b"), start=1):
+            store.commit([Submit(job=a_job(name))], by="u")
+            ended = MoveJob(job=f"p/{name}", before=JobState.QUEUED, after=JobState.CANCELLED, at=float(n))
+            store.commit([ended], by="loop")
+        store.commit([Submit(job=a_job("lives"))], by="u")
+        assert [job.id for job in store.ended(0.0, 10)] == ["p/c", "p/a", "p/b"]
+        assert [job.id for job in store.ended(2.0, 10)] == ["p/a", "p/b"]
+        assert [job.id for job in store.ended(0.0, 1)] == ["p/b"]
 
     def test_the_world_holds_the_living_and_history_stays(self, store: Store) -> None:
         store.commit([Submit(job=a_job()), Open(attempt=an_attempt())], by="u")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stoker.gpu.device import Driver
 from stoker.gpu.drivers.fake import FakeDriver
 from stoker.gpu.drivers.nvml import NvmlDriver
@@ -12,7 +10,12 @@ from stoker.kinds.training import Training
 from stoker.registry import MEMBERS
 from stoker.scheduling.base import Placer, Policy
 from stoker.scheduling.placers.best_fit import BestFit
+from stoker.scheduling.placers.pack import Pack
+from stoker.scheduling.placers.spread import Spread
 from stoker.scheduling.policies.fifo import Fifo
+from stoker.scheduling.policies.las import Las
+from stoker.scheduling.policies.priority import Priority
+from stoker.scheduling.policies.srsf import Srsf
 
 from .driver_contract import DriverContract
 from .kind_contract import KindContract
@@ -21,14 +24,38 @@ from .policy_contract import PolicyContract
 
 
 class TestFifo(PolicyContract):
-    @pytest.fixture
-    def policy(self) -> Policy:
+    def make(self) -> Policy:
         return Fifo()
+
+
+class TestPriority(PolicyContract):
+    def make(self) -> Policy:
+        return Priority()
+
+
+class TestLas(PolicyContract):
+    def make(self) -> Policy:
+        return Las()
+
+
+class TestSrsf(PolicyContract):
+    def make(self) -> Policy:
+        return Srsf()
 
 
 class TestBestFit(PlacerContract):
     def make(self) -> Placer:
         return BestFit()
+
+
+class TestPack(PlacerContract):
+    def make(self) -> Placer:
+        return Pack()
+
+
+class TestSpread(PlacerContract):
+    def make(self) -> Placer:
+        return Spread()
 
 
 class TestTraining(KindContract):
@@ -49,7 +76,7 @@ class TestNvml(DriverContract):
 
 
 def test_every_member_has_its_contract_here() -> None:
-    assert set(MEMBERS["policies"]) == {"fifo"}
-    assert set(MEMBERS["placers"]) == {"best-fit"}
+    assert set(MEMBERS["policies"]) == {"fifo", "las", "priority", "srsf"}
+    assert set(MEMBERS["placers"]) == {"best-fit", "pack", "spread"}
     assert set(MEMBERS["kinds"]) == {"training"}
     assert set(MEMBERS["drivers"]) == {"fake", "nvml"}

@@ -11,7 +11,8 @@ from stoker.clock import ManualClock
 from stoker.control import queue as queue_module
 from stoker.control.queue import Queue
 from stoker.core.changes import Submit
-from stoker.scheduling.policies.fifo import Fifo
+from stoker.core.site import Site
+from stoker.scheduling.rules import rules_of
 from stoker.store.base import Line
 from stoker.store.memory import MemoryStore
 from tests.builders import House, a_house, a_job
@@ -39,7 +40,7 @@ def store() -> CountingStore:
 
 
 def a_queue(store: MemoryStore) -> Queue:
-    return Queue(store, Fifo(), ManualClock())
+    return Queue(store, rules_of(Site()), ManualClock())
 
 
 def test_the_first_to_come_is_the_first(store: CountingStore) -> None:

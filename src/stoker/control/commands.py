@@ -13,9 +13,9 @@ from stoker.core.images import StandIns, stand_in
 from stoker.core.job import Job, Request
 from stoker.core.node import Node
 from stoker.core.spec import Group, JobSpec
-from stoker.scheduling.base import Placer
 from stoker.scheduling.decide import ever_fits
 from stoker.scheduling.explain import nearest_shape, wanted
+from stoker.scheduling.rules import Rules
 from stoker.store.base import Listed, Store
 from stoker.store.files import Files
 
@@ -38,7 +38,7 @@ class Commands:
 
     store: Store
     files: Files
-    placer: Placer
+    rules: Rules
     clock: Clock
     images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
@@ -113,8 +113,8 @@ class Commands:
 
     def _check_capacity(self, spec: JobSpec, field: str) -> None:
         nodes = self.store.nodes()
-        if not ever_fits(spec, nodes, self.placer):
-            nearest = nearest_shape(spec, nodes, self.placer)
+        if not ever_fits(spec, nodes, self.rules.placer):
+            nearest = nearest_shape(spec, nodes, self.rules.placer)
             raise NotReady(
                 [Violation(field, f"no node here could ever hold {wanted(spec)}. {nearest}")],
                 fix="ask for what there is, declare nodes (stoker up --fake …), or run it as a rehearsal on virtual"

@@ -15,20 +15,23 @@ from stoker.core.errors import StokerError
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
 from stoker.engines.base import Engine
-from stoker.scheduling.base import Placer, Policy
-from stoker.scheduling.decide import decide
-from stoker.scheduling.due import due
-from stoker.scheduling.settle import next_deadline
+from stoker.scheduling.rules import Rules
+from stoker.scheduling.scheduler import Scheduler
 from stoker.store.base import Store
 from stoker.store.logs import Logs
 
 from .enact import Enact
-from .observe import observe_nodes, observe_replicas
+from .observe import NodeWatch, observe_replicas
 
 LOOK_SECONDS = 1.0
 """How often live attempts are looked at when nobody rings: a replica whose end was reported is seen at once."""
 
 IDLE_SECONDS = 30.0
+
+REMEMBERED_SECONDS = 30 * 86400.0
+MOST_REMEMBERED = 20_000
+"""Of the jobs that ended in the last thirty days, so many teach a new scheduler how long jobs run."""
+
 LONG_ROUND_SECONDS = 0.02
 LONGEST_BREATH_SECONDS = 0.25
 _MOST_ROUNDS = 50
@@ -42,31 +45,47 @@ class Loop:
     store: Store
     logs: Logs
     engines: Mapping[str, Engine]
-    policy: Policy
-    placer: Placer
+    rules: Rules
     enact: Enact
     clock: Clock
     hold: bool = False
-    _world: World = field(default_factory=World)
+    _world: World = field(init=False)
+    _scheduler: Scheduler = field(init=False)
+    _nodes: NodeWatch = field(init=False)
     _bell: threading.Event = field(default_factory=threading.Event)
+    _is_half_done: bool = False
     _stopping: bool = False
     _thread: threading.Thread | None = None
 
+    def __post_init__(self) -> None:
+        self._nodes = NodeWatch(self.engines)
+        self._read_anew()
+
     def tick(self) -> int:
-        """One round. Returns how many changes it wrote."""
+        """One round. Returns how many changes it wrote. After one that failed, the next begins with a world read anew."""
+        if self._is_half_done:
+            self._read_anew()
+        self._is_half_done = True
+        written = self._round()
+        self._is_half_done = False
+        return written
+
+    def _round(self) -> int:
         written = 0
         self._bell.clear()  # what rings from here on is news; our own writes of the last round were not
         self._catch_up()
         now = self.clock.now()
         # 1. What is seen.
-        nodes = observe_nodes(self.engines, self._world)
+        nodes = self._nodes.look(self._world)
         written += self._commit([*nodes, *observe_replicas(self.engines, self._world, self.logs, now)])
         # 2. What follows.
-        plan = decide(self._world, now, self.policy, self.placer, hold=self.hold)
+        plan = self._scheduler.decide(self._world, now)
         ended = [self._world.attempts[change.attempt] for change in plan.changes if _ends(change)]
         written += self._commit(plan.changes)
         # 3. What is done.
-        written += self._commit(self.enact(due(self._world, now), self._world, now))
+        orders = self._scheduler.due(self._world, now)
+        if orders:
+            written += self._commit(self.enact(orders, self._world, now))
         for attempt in ended:
             if attempt.engine in self.engines:
                 self.engines[attempt.engine].forget(attempt.id)
@@ -82,7 +101,7 @@ class Loop:
     def start(self) -> None:
         """Run in a thread of its own until `stop`."""
         self.store.listen(lambda _: self._bell.set())
-        self._world = self.store.world()
+        self._read_anew()
         self._thread = threading.Thread(target=self._run, name="control-loop", daemon=True)
         self._thread.start()
 
@@ -97,8 +116,6 @@ class Loop:
         failed = False
         while not self._stopping:
             try:
-                if failed:
-                    self._world = self.store.world()  # whatever the failed round left half done in ours
                 started = time.monotonic()
                 self.settle_down()
                 failed = False
@@ -120,13 +137,21 @@ class Loop:
     def _pause(self) -> float:
         if self._world.attempts:
             return LOOK_SECONDS
-        deadline = next_deadline(self._world)
+        deadline = self._scheduler.next_deadline()
         return IDLE_SECONDS if deadline is None else min(IDLE_SECONDS, max(0.01, deadline - self.clock.now()))
 
+    def _read_anew(self) -> None:
+        """A world of our own, and a scheduler that knows what this site's ended jobs teach."""
+        now = self.clock.now()
+        self._world = self.store.world()
+        self._scheduler = Scheduler(self.rules, hold=self.hold)
+        self._scheduler.learn(self.store.ended(now - REMEMBERED_SECONDS, MOST_REMEMBERED), now)
+
     def _catch_up(self) -> None:
-        for line in self.store.story(after=self._world.position):
-            apply(self._world, line.change)
-            self._world.position = line.n
+        if self.store.position() != self._world.position:
+            for line in self.store.story(after=self._world.position):
+                self._apply(line.change)
+                self._world.position = line.n
 
     def _commit(self, changes: Sequence[Change]) -> int:
         """Write what was found or decided, and carry it into our own world, by way of the story if others wrote too."""
@@ -134,11 +159,15 @@ class Loop:
             position = self.store.commit(changes, by="loop")
             if position == self._world.position + len(changes):  # nobody else wrote in between
                 for change in changes:
-                    apply(self._world, change)
+                    self._apply(change)
                 self._world.position = position
             else:
                 self._catch_up()
         return len(changes)
+
+    def _apply(self, change: Change) -> None:
+        apply(self._world, change)
+        self._scheduler.see(change)
 
 
 def _ends(change: Change) -> TypeGuard[MoveAttempt]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from stoker.core.changes import Change, NodeGone, NodeSeen, Note
 from stoker.core.ids import replica_name
 from stoker.core.job import Attempt
+from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES
 from stoker.core.world import World, tells_news
 from stoker.engines.base import Engine, Seen
@@ -21,13 +22,28 @@ _PARTS_A_LOOK = 8
 _log = logging.getLogger("stoker.loop")
 
 
-def observe_nodes(engines: Mapping[str, Engine], world: World) -> list[Change]:
-    """What the engines' nodes are now, where that is not what is written."""
-    seen = {node.name: node for engine in engines.values() for node in engine.nodes()}
-    gone = [name for name, node in world.nodes.items() if not node.pool and name not in seen]
-    gone += [node.name for node in nodes_of_ended_rehearsals(list(world.nodes.values()), world.jobs)]
-    news: list[Change] = [NodeSeen(node=node) for name, node in seen.items() if world.nodes.get(name) != node]
-    return [*news, *(NodeGone(name=name) for name in gone)]
+class NodeWatch:
+    """Watches the engines' nodes. An engine whose nodes are what they were gives the same sequence again, and costs nothing."""
+
+    def __init__(self, engines: Mapping[str, Engine]) -> None:
+        self._engines = engines
+        self._last: dict[str, Sequence[Node]] = {}
+        self._world: World | None = None
+
+    def look(self, world: World) -> list[Change]:
+        """What the nodes are now, where that is not what is written."""
+        found = {name: engine.nodes() for name, engine in self._engines.items()}
+        is_same = world is self._world and all(found[name] is self._last.get(name) for name in found)
+        self._world, self._last = world, found
+        news: list[Change] = []
+        if not is_same:
+            seen = {node.name: node for nodes in found.values() for node in nodes}
+            news += [NodeSeen(node=node) for name, node in seen.items() if world.nodes.get(name) != node]
+            news += [NodeGone(name=name) for name, node in world.nodes.items() if not node.pool and name not in seen]
+        if world.pooled:
+            pooled = [world.nodes[name] for name in world.pooled]
+            news += [NodeGone(name=node.name) for node in nodes_of_ended_rehearsals(pooled, world.jobs)]
+        return news
 
 
 def observe_replicas(engines: Mapping[str, Engine], world: World, logs: Logs, now: float) -> list[Change]:
@@ -37,7 +53,7 @@ def observe_replicas(engines: Mapping[str, Engine], world: World, logs: Logs, no
     """
     notes: list[Change] = []
     for name, engine in engines.items():
-        attempts = [attempt for attempt in world.attempts.values() if attempt.engine == name]
+        attempts = world.attempts if len(engines) == 1 else _of_engine(world, name)
         for attempt_id, found in (engine.poll(attempts) if attempts else {}).items():
             attempt = world.attempts[attempt_id]
             for seen in found:
@@ -47,6 +63,10 @@ def observe_replicas(engines: Mapping[str, Engine], world: World, logs: Logs, no
                         continue  # it ends when its lines are kept
                     notes.append(note)
     return notes
+
+
+def _of_engine(world: World, name: str) -> dict[str, Attempt]:
+    return {attempt.id: attempt for attempt in world.attempts.values() if attempt.engine == name}
 
 
 def _note(attempt: str, seen: Seen, now: float) -> Note:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 
 from stoker.clock import Clock
-from stoker.core.states import JobState, Wish
 from stoker.core.world import World, apply
-from stoker.scheduling.base import Policy
+from stoker.scheduling.rules import Rules
+from stoker.scheduling.scheduler import Scheduler
 from stoker.store.base import Store
 
 _LONGEST_WAY_BEHIND = 2000
@@ -22,12 +22,13 @@ _SHARE = 0.05
 class Queue:
     """Tells positions. Safe to call from any thread."""
 
-    def __init__(self, store: Store, policy: Policy, clock: Clock) -> None:
+    def __init__(self, store: Store, rules: Rules, clock: Clock) -> None:
         self._store = store
-        self._policy = policy
+        self._rules = rules
         self._clock = clock
         self._lock = threading.Lock()
         self._world: World | None = None
+        self._scheduler = Scheduler(rules)
         self._positions: Mapping[str, int] = {}
         self._position = -1
         self._rest_until = 0.0
@@ -42,9 +43,8 @@ class Queue:
     def _look(self) -> None:
         start = time.monotonic()
         world = self._world = self._caught_up()
-        waiting = [job for job in world.jobs.values() if job.state is JobState.QUEUED and job.wish is Wish.RUN]
-        ordered = self._policy.order(world, waiting, self._clock.now())
-        self._positions = {job.id: place for place, job in enumerate(ordered, start=1)}
+        ordered = self._scheduler.order(world, self._clock.now())
+        self._positions = {job: place for place, job in enumerate(ordered, start=1)}
         self._position = world.position
         end = time.monotonic()
         self._rest_until = end + (end - start) / _SHARE if end - start > 0.01 else 0.0
@@ -52,8 +52,10 @@ class Queue:
     def _caught_up(self) -> World:
         world = self._world
         if world is None or self._store.position() - world.position > _LONGEST_WAY_BEHIND:
+            self._scheduler = Scheduler(self._rules)
             return self._store.world()
         for line in self._store.story(after=world.position):
             apply(world, line.change)
+            self._scheduler.see(line.change)
             world.position = line.n
         return world

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .ids import job_of_attempt
 from .job import Attempt, Job, Reason
 from .node import Node
 from .states import AttemptState, Cause, JobState, ReplicaState
@@ -114,6 +115,7 @@ class MoveJob:
     at: float
     message: str = ""
     counted: int = 0  # 1 when this failure counts against the job's retries
+    preempted: int = 0  # 1 when its attempt was stopped for others
     not_before: float = 0.0
     held_seconds: float = 0.0  # how long the attempt that has ended held its machines
 
@@ -129,6 +131,21 @@ class Explain:
 Change: TypeAlias = (
     Submit | Cancel | Relabel | Forget | Note | NodeSeen | NodeGone | Open | Ask | MoveAttempt | MoveJob | Explain
 )
+
+
+def job_of(change: Change) -> str:
+    """The job that a change concerns; empty for nodes."""
+    match change:
+        case Submit():
+            return change.job.id
+        case Open():
+            return change.attempt.job
+        case Cancel() | Relabel() | Forget() | Explain() | MoveJob():
+            return change.job
+        case Ask() | Note() | MoveAttempt():
+            return job_of_attempt(change.attempt)
+        case NodeSeen() | NodeGone():
+            return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ class Job:
     state: JobState = JobState.QUEUED
     tries: int = 0  # attempts so far
     failures: int = 0  # attempts that count against spec.retry.whole_job
+    preemptions: int = 0  # attempts that were stopped for others
+    requeued_at: float = 0.0  # when it last came back to the queue; 0: never
     not_before: float = 0.0
     started_at: float | None = None  # the first RUNNING
     ended_at: float | None = None
@@ -48,6 +50,11 @@ class Job:
     message: str = ""  # why it ended, when it did not succeed
     waits: Reason | None = None
     revision: int = 1  # grows with every change a user can see; the etag is made of it
+
+    @property
+    def queued_since(self) -> float:
+        """Since when it has been waiting for a place, or had been when it got one."""
+        return max(self.submitted_at, self.requeued_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

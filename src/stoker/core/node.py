@@ -22,6 +22,7 @@ class Node:
     engine: str
     region: str = ""  # empty: stands for any region
     zone: str = ""
+    rack: str = ""  # nodes of one rack are near each other; empty: unknown
     machine: str = ""
     accelerator: str = ""
     devices: tuple[str, ...] = ()

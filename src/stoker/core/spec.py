@@ -14,6 +14,8 @@ ROLES = ("chief", "worker", "ps", "evaluator")
 ANY_ACCELERATOR = "ANY"
 """In Machine.accelerator: so many devices, of whatever type one node has."""
 
+WHOLE_DEVICE_MILLI = 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -22,13 +24,23 @@ class Machine:
     type: str = ""  # a catalog name, or empty for a shape of one's own
     vcpus: float = 1.0
     memory_gb: float = 0.0
-    accelerator: str = ""  # a catalog name (NVIDIA_TESLA_T4), ANY_ACCELERATOR, or empty for none
-    accelerator_milli: int = 0  # thousandths of a device: 4 GPUs are 4000
+    accelerator: str = ""  # a catalog name (NVIDIA_TESLA_T4), several joined by `|`, ANY_ACCELERATOR, or empty for none
+    accelerator_milli: int = 0  # thousandths of a device: 4 GPUs are 4000, half a GPU is 500
 
     @property
     def accelerators(self) -> int:
-        """Whole devices."""
-        return self.accelerator_milli // 1000
+        """How many devices the replica sees. A share of a device is seen as one."""
+        return -(-self.accelerator_milli // WHOLE_DEVICE_MILLI)
+
+    @property
+    def milli_of_each(self) -> int:
+        """What it takes of each device that it sees: 1000, or its share of the one."""
+        return min(self.accelerator_milli, WHOLE_DEVICE_MILLI)
+
+    @property
+    def accelerator_choices(self) -> tuple[str, ...]:
+        """The types that it would take, each as good. Empty: it wants none, or takes any."""
+        return () if self.accelerator in ("", ANY_ACCELERATOR) else tuple(self.accelerator.split("|"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +99,8 @@ class JobSpec:
     job_dir: str = ""
     queue: str = "default"
     priority: int = 0  # 0 to 1000, greater first
+    preemptible: bool = False  # it may be stopped for others at any time, and goes on later
+    resumable: bool = False  # started again, it goes on from its checkpoint
     pool: str = ""  # only nodes of this pool may hold it: a rehearsal has one of its own
     limits: Limits = field(default_factory=Limits)
     retry: Retry = field(default_factory=Retry)
@@ -103,4 +117,16 @@ class JobSpec:
     @property
     def accelerator_types(self) -> frozenset[str]:
         """The accelerator types that the gang asks for."""
-        return frozenset(g.machine.accelerator for g in self.groups if g.machine.accelerator_milli)
+        return frozenset(
+            name for g in self.groups if g.machine.accelerator_milli for name in g.machine.accelerator.split("|")
+        )
+
+    @property
+    def accelerator_milli(self) -> int:
+        """Thousandths of devices that the whole gang asks for."""
+        return sum(g.count * g.machine.accelerator_milli for g in self.groups)
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether being stopped loses it little: it said that it may be, or that it resumes."""
+        return self.preemptible or self.resumable

@@ -36,7 +36,11 @@ class World:
     attempts: dict[str, Attempt] = field(default_factory=dict)  # of live jobs, not ENDED
     attempt_of: dict[str, str] = field(default_factory=dict)  # job id → its live attempt
     nodes: dict[str, Node] = field(default_factory=dict)
+    pooled: dict[str, None] = field(default_factory=dict)  # the nodes that are of a pool
     position: int = 0
+
+    def __post_init__(self) -> None:
+        self.pooled = {name: None for name, node in self.nodes.items() if node.pool}
 
     def attempt(self, job: str) -> Attempt | None:
         """The live attempt of a job."""
@@ -78,6 +82,8 @@ def job_after(job: Job, change: c.Change) -> Job:
                 state=change.after,
                 started_at=change.at if _ran_unseen(job, change) else job.started_at,
                 failures=job.failures + change.counted,
+                preemptions=job.preemptions + change.preempted,
+                requeued_at=change.at if change.after is JobState.QUEUED else job.requeued_at,
                 not_before=change.not_before,
                 held_seconds=job.held_seconds + change.held_seconds,
                 ended_at=change.at if change.after in FINAL_JOB_STATES else None,
@@ -125,8 +131,11 @@ def apply(world: World, change: c.Change) -> None:
             world.jobs[change.job.id] = change.job
         case c.NodeSeen():
             world.nodes[change.node.name] = change.node
+            if change.node.pool:
+                world.pooled[change.node.name] = None
         case c.NodeGone():
             world.nodes.pop(change.name, None)
+            world.pooled.pop(change.name, None)
         case c.Open():
             job = _row(world.jobs, change.attempt.job)
             world.jobs[job.id] = job_after(job, change)

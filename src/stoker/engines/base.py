@@ -39,7 +39,7 @@ class Engine(Protocol):
     """Starts, watches and ends the replicas of attempts."""
 
     def nodes(self) -> Sequence[Node]:
-        """The machines that it has now."""
+        """The machines that it has now: the same sequence as before, if they are the same."""
         ...
 
     def render(self, launch: Launch) -> Request:
@@ -54,8 +54,8 @@ class Engine(Protocol):
         """End every replica: a fence, after which nothing of this attempt starts. `force`: without grace."""
         ...
 
-    def poll(self, attempts: Sequence[Attempt]) -> Mapping[str, Sequence[Seen]]:
-        """What is to be seen of these attempts, asked once for all."""
+    def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
+        """What is to be seen of these attempts (id → attempt), asked once for all. What is no news may be left out."""
         ...
 
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:

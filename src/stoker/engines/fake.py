@@ -35,12 +35,15 @@ class FakeEngine:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = list(nodes)
+        self._shown = tuple(nodes)
         self._gangs: dict[str, _Gang] = {}
         self.started: list[str] = []
 
     def nodes(self) -> Sequence[Node]:
         """The nodes it was given."""
-        return tuple(self._nodes)
+        if tuple(self._nodes) != self._shown:
+            self._shown = tuple(self._nodes)
+        return self._shown
 
     def render(self, launch: Launch) -> Request:
         """Node and devices of every replica."""
@@ -73,11 +76,11 @@ class FakeEngine:
         if force or not gang.states:
             self.gone(attempt)
 
-    def poll(self, attempts: Sequence[Attempt]) -> Mapping[str, Sequence[Seen]]:
+    def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """The states that the test has set."""
         return {
             a.id: [self._seen(a.id, r.role, r.index) for r in a.replicas if r.seen not in FINAL_REPLICA_STATES]
-            for a in attempts
+            for a in attempts.values()
         }
 
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:

@@ -137,9 +137,12 @@ class LocalEngine:
             elif is_new:
                 _kill(_pid(folder), signal.SIGTERM)
 
-    def poll(self, attempts: Sequence[Attempt]) -> Mapping[str, Sequence[Seen]]:
+    def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """What the folders tell."""
-        return {a.id: [self._seen(a, r) for r in a.replicas if r.seen not in FINAL_REPLICA_STATES] for a in attempts}
+        return {
+            a.id: [self._seen(a, r) for r in a.replicas if r.seen not in FINAL_REPLICA_STATES]
+            for a in attempts.values()
+        }
 
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
         """The lines on disk."""

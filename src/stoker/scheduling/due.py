@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from stoker.core.changes import Order, Start, Stop
+from stoker.core.job import Attempt
 from stoker.core.states import AttemptState, ReplicaState
 from stoker.core.world import World
 
 from .settle import force_after_seconds
 
 
-def due(world: World, now: float) -> list[Order]:
-    """Start what is placed and was not all seen yet; stop what is stopping."""
+def due(world: World, now: float, among: Iterable[Attempt]) -> list[Order]:
+    """Of these attempts, start what is placed and was not all seen yet; stop what is stopping."""
     orders: list[Order] = []
-    for attempt in world.attempts.values():
+    for attempt in among:
         if attempt.state is AttemptState.STOPPING:
             job = world.jobs[attempt.job]
             late = attempt.stopping_at is not None and now >= attempt.stopping_at + force_after_seconds(job)

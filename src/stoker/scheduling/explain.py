@@ -5,34 +5,73 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from stoker.core.ids import split_job_id
-from stoker.core.job import Job, Reason
+from stoker.core.job import Reason
 from stoker.core.node import Node
+from stoker.core.site import Queue
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec
-from stoker.core.world import World
 
 from .base import Placer
 from .free import Free
 
 
-def why_no_place(job: Job, world: World, free: Free, placer: Placer) -> Reason:
-    """Why the placer found no place for a job whose turn it is."""
-    if (
-        placer.place("", job.spec, Free.empty(world.nodes.values())) is None
-    ):  # not refused at submission: they were there
-        return Reason(
-            code="NO_SUCH_NODES",
-            text=f"the nodes that could hold {wanted(job.spec)} are gone",
-            action="bring them back (stoker nodes shows what there is), or cancel the job",
-        )
-    holders = sorted({h for s in free.candidates(job.spec) for h in s.holders if h in world.jobs and h != job.id})
-    names = ", ".join(split_job_id(h)[1] for h in holders[:3]) + (
-        f" and {len(holders) - 3} more" if holders[3:] else ""
-    )
+def no_room(spec: JobSpec) -> Reason:
+    """It is its turn, but not enough is free."""
     return Reason(
         code="NO_ROOM",
-        text=f"needs {wanted(job.spec)}; " + (f"held by {names}" if names else "no node has that much free"),
-        action="starts when enough of it is free; fewer or smaller machines may start sooner",
+        text=f"needs {wanted(spec)}, and not enough is free now",
+        action="starts when enough of it is free; fewer or smaller machines may start sooner (stoker why tells)",
+    )
+
+
+def no_such_nodes(spec: JobSpec) -> Reason:
+    """It was not refused at submission, so they were there."""
+    return Reason(
+        code="NO_SUCH_NODES",
+        text=f"the nodes that could hold {wanted(spec)} are gone",
+        action="bring them back (stoker nodes shows what there is), or cancel the job",
+    )
+
+
+def behind() -> Reason:
+    """Somebody before it waits. Names nobody: who is next changes all the time, and every change of a reason is written."""
+    return Reason(
+        code="BEHIND",
+        text="others that want the same kind of machine are before it in the queue",
+        action="stoker queue shows them; a higher scheduling.priority goes before them",
+    )
+
+
+def behind_one_that(full: Reason) -> Reason:
+    """Why one waits that asks for the same as one before it, from why that one waits."""
+    return behind() if full.code in ("NO_ROOM", "MAKING_ROOM") else full
+
+
+def reserved() -> Reason:
+    """What is free is kept for one before it."""
+    return Reason(
+        code="RESERVED",
+        text="what is free is kept for a job before it, which this one would delay",
+        action="a job that is known to be shorter, or that is preemptible, may use it meanwhile",
+    )
+
+
+def making_room() -> Reason:
+    """Others have been asked to stop for it."""
+    return Reason(
+        code="MAKING_ROOM",
+        text="others are being stopped to make room for it",
+        action="nothing to do: it starts when they have written their checkpoints",
+    )
+
+
+def over_quota(queue: Queue, resource: str) -> Reason:
+    """Its queue holds all that it may."""
+    quota = queue.quotas[resource]
+    lent = f", and its cohort {queue.cohort} has no more to lend" if queue.cohort else ""
+    return Reason(
+        code="QUOTA",
+        text=f"the queue {queue.name} holds as much {resource} as it may: {quota.nominal_milli / 1000:g} are its own{lent}",
+        action="starts when a job of the queue ends; another queue may have room (stoker queue shows them)",
     )
 
 
@@ -58,7 +97,7 @@ def _fewer_workers(spec: JobSpec, nodes: list[Node], placer: Placer) -> str:
         biggest = max((g for r, g in groups.items() if r != "chief"), key=lambda g: g.count)
         groups[biggest.role] = replace(biggest, count=biggest.count - 1)
         smaller = replace(spec, groups=tuple(g for g in groups.values() if g.count))
-        if placer.place("", smaller, Free.empty(nodes)) is not None:
+        if placer.place("", smaller, Free(nodes)) is not None:
             return "the same job with " + ", ".join(f"{g.count} {r}(s)" for r, g in groups.items() if r != "chief")
     return ""
 

@@ -1,99 +1,237 @@
-"""What is free on every node: total less what live attempts hold. Taking is undone by rollback."""
+"""What is free on every node, as arrays over the nodes: total less what live attempts hold. Changes are undone by rollback.
+
+Amounts are whole numbers (thousandths of devices and vCPUs, MiB), so that taking and giving back in any order ends equal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
-from stoker.core.job import Attempt, Job, Placement
+import numpy as np
+from numpy.typing import NDArray
+
+from stoker.core.job import Attempt, Placement
 from stoker.core.node import Node, NodeState
-from stoker.core.spec import ANY_ACCELERATOR, JobSpec, Machine
+from stoker.core.spec import ANY_ACCELERATOR, WHOLE_DEVICE_MILLI, JobSpec, Machine
 from stoker.core.world import World
 
-
-@dataclass(slots=True)
-class Space:
-    """What is left of one node."""
-
-    node: Node
-    devices: list[str]
-    vcpus: float
-    memory_gb: float
-    holders: set[str] = field(default_factory=set)  # the gangs that hold something here
-
-    def fits(self, machine: Machine, gang: str) -> bool:
-        """Whether one more replica fits. Devices are strict; on a soft node one gang alone may exceed the rest."""
-        node = self.node
-        if machine.accelerator_milli:
-            if len(self.devices) < machine.accelerators or not node.accelerator:
-                return False
-            if machine.accelerator not in (ANY_ACCELERATOR, node.accelerator):
-                return False
-        if node.soft and not self.holders - {gang}:
-            return True
-        return machine.vcpus <= self.vcpus and machine.memory_gb <= self.memory_gb
+Indices = NDArray[np.intp]
+Choose = Callable[[Machine, str, Indices], int]
 
 
-@dataclass(slots=True)
+class _Step(NamedTuple):
+    """One change of what is free, to be undone."""
+
+    sign: int  # -1: taken, 1: given back
+    node: int
+    devices: tuple[int, ...]
+    milli: int  # of each device
+    vcpus_milli: int
+    memory_mib: int
+    gang: str
+
+
 class Free:
-    """What is free, node by node."""
+    """What is free. Nodes stand in the order of their names: of two that are equally good, the first is taken."""
 
-    spaces: dict[str, Space]
-    _taken: list[tuple[Space, tuple[str, ...], Machine, bool, str]] = field(default_factory=list)
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.nodes: list[Node] = sorted(nodes, key=lambda node: node.name)
+        self.index = {node.name: n for n, node in enumerate(self.nodes)}
+        size, most = len(self.nodes), max((len(node.devices) for node in self.nodes), default=0)
+        self.vcpus_milli = np.array([vcpus_milli(node.vcpus) for node in self.nodes], dtype=np.int64)
+        self.memory_mib = np.array([memory_mib(node.memory_gb) for node in self.nodes], dtype=np.int64)
+        self.devices = np.zeros((size, max(1, most)), dtype=np.int32)  # free milli of each device
+        for n, node in enumerate(self.nodes):
+            self.devices[n, : len(node.devices)] = WHOLE_DEVICE_MILLI
+        self.whole = np.array([len(node.devices) for node in self.nodes], dtype=np.int32)  # devices that are all free
+        self.largest = self.devices.max(axis=1) if size else np.zeros(0, dtype=np.int32)
+        self.milli = self.devices.sum(axis=1) if size else np.zeros(0, dtype=np.int64)
+        self.device_count = self.whole.copy()
+        self.holders = np.zeros(size, dtype=np.int32)  # how many gangs hold something on each node
+        self.closed = np.zeros(size, dtype=bool)  # nodes that nobody may take from, for now
+        self.version = np.zeros(size, dtype=np.int64)  # grows with every change of a node: placers keep notes by it
+        self.notes: dict[str, Any] = {}  # of placers, about these nodes
+        self._soft = np.array([node.soft for node in self.nodes], dtype=bool)
+        self._has_soft = bool(self._soft.any())
+        self._closed_any = False
+        self._device_index = [{name: d for d, name in enumerate(node.devices)} for node in self.nodes]
+        self._on: dict[str, dict[int, int]] = {}  # gang → node → how many replicas
+        self._log: list[_Step] = []
+        self._candidates: dict[tuple[str, str, str, str | None], Indices] = {}
+        self._zones: dict[tuple[str, str, str], tuple[str, ...]] = {}
 
     @classmethod
     def of(cls, world: World) -> Free:
         """What live attempts leave free. A node that is not UP gives nothing, but what it holds is held."""
-        free = cls.empty(node for node in world.nodes.values() if node.state is NodeState.UP)
+        free = cls(node for node in world.nodes.values() if node.state is NodeState.UP)
         for attempt in world.attempts.values():
-            free.hold(world.jobs[attempt.job], attempt)
+            free.hold(world.jobs[attempt.job].spec, attempt)
         return free
 
-    @classmethod
-    def empty(cls, nodes: Iterable[Node]) -> Free:
-        """As if nobody held anything."""
-        return cls({n.name: Space(n, list(n.devices), n.vcpus, n.memory_gb) for n in nodes})
+    # What may hold a job
 
-    def hold(self, job: Job, attempt: Attempt) -> None:
+    def candidates(self, spec: JobSpec, machine: Machine, zone: str | None = None) -> Indices:
+        """The nodes that may hold one replica at all: of the job's pool, region and accelerator. `zone`: only there."""
+        wants = machine.accelerator if machine.accelerator_milli else ""
+        key = (spec.pool, spec.region, wants, zone)
+        found = self._candidates.get(key)
+        if found is None:
+            choices = machine.accelerator_choices
+            fits = [
+                n
+                for n, node in enumerate(self.nodes)
+                if node.pool == spec.pool
+                and (not node.region or node.region == spec.region)
+                and (zone is None or node.zone == zone)
+                and (not wants or (node.devices and (wants == ANY_ACCELERATOR or node.accelerator in choices)))
+            ]
+            found = self._candidates[key] = np.array(fits, dtype=np.intp)
+        return found
+
+    def zones(self, spec: JobSpec) -> tuple[str, ...]:
+        """The zones in which the job could find accelerators, by name."""
+        wants = "&".join(sorted(spec.accelerator_types))
+        key = (spec.pool, spec.region, wants)
+        found = self._zones.get(key)
+        if found is None:
+            per_group = [
+                {self.nodes[n].zone for n in self.candidates(spec, group.machine)}
+                for group in spec.groups
+                if group.machine.accelerator_milli
+            ]
+            found = self._zones[key] = tuple(sorted(set.intersection(*per_group))) if per_group else ()
+        return found
+
+    def fitting(self, machine: Machine, gang: str, among: Indices) -> Indices:
+        """Of these nodes, those on which one more replica fits now. On a soft node one gang alone may exceed vCPUs and memory."""
+        fits = (self.vcpus_milli[among] >= vcpus_milli(machine.vcpus)) & (
+            self.memory_mib[among] >= memory_mib(machine.memory_gb)
+        )
+        if self._has_soft:
+            mine = self._on.get(gang)
+            others = self.holders[among]
+            if mine:
+                others = others - np.isin(among, list(mine))
+            fits |= self._soft[among] & (others == 0)
+        if machine.accelerator_milli >= WHOLE_DEVICE_MILLI:
+            fits &= self.whole[among] >= machine.accelerators
+        elif machine.accelerator_milli:
+            fits &= self.largest[among] >= machine.accelerator_milli
+        if self._closed_any:
+            fits &= ~self.closed[among]
+        return among[fits]
+
+    def names_on(self, among: Iterable[int]) -> list[str]:
+        """The gangs that hold something on these nodes, by name."""
+        wanted = set(among)
+        return sorted(gang for gang, nodes in self._on.items() if gang and not wanted.isdisjoint(nodes))
+
+    def on(self, gang: str) -> dict[int, int]:
+        """Where a gang holds something: node → how many replicas."""
+        return self._on.get(gang, {})
+
+    # Taking and giving back
+
+    def take(self, node: int, role: str, index: int, machine: Machine, gang: str) -> Placement:
+        """Take room for one replica. The caller has asked `fitting`. A share goes where the least of a device is left over."""
+        free = self.devices[node]
+        if machine.accelerator_milli >= WHOLE_DEVICE_MILLI:
+            devices = tuple(np.flatnonzero(free == WHOLE_DEVICE_MILLI)[: machine.accelerators].tolist())
+        elif machine.accelerator_milli:
+            enough = np.flatnonzero(free >= machine.accelerator_milli)
+            devices = (int(enough[free[enough].argmin()]),)
+        else:
+            devices = ()
+        return self.take_devices(node, devices, role, index, machine, gang)
+
+    def take_devices(
+        self, node: int, devices: tuple[int, ...], role: str, index: int, machine: Machine, gang: str
+    ) -> Placement:
+        """Take room for one replica on these devices of a node."""
+        self._change(_of_machine(node, devices, machine, gang, -1))
+        names = self.nodes[node].devices
+        return Placement(role=role, index=index, node=self.nodes[node].name, devices=tuple(names[d] for d in devices))
+
+    def hold(self, spec: JobSpec, attempt: Attempt) -> None:
         """Take out what a live attempt holds."""
-        machines = {group.role: group.machine for group in job.spec.groups}
-        for place in attempt.placements:
-            space = self.spaces.get(place.node)
-            if space is not None:
-                space.devices = [d for d in space.devices if d not in place.devices]
-                space.vcpus -= machines[place.role].vcpus
-                space.memory_gb -= machines[place.role].memory_gb
-                space.holders.add(job.id)
+        self._move(spec, attempt, -1)
 
-    def take(self, node: str, role: str, index: int, machine: Machine, gang: str) -> Placement:
-        """Take room for one replica. The caller has asked `fits`."""
-        space = self.spaces[node]
-        devices = tuple(space.devices[: machine.accelerators])
-        del space.devices[: machine.accelerators]
-        space.vcpus -= machine.vcpus
-        space.memory_gb -= machine.memory_gb
-        self._taken.append((space, devices, machine, gang not in space.holders, gang))
-        space.holders.add(gang)
-        return Placement(role=role, index=index, node=node, devices=devices)
+    def release(self, spec: JobSpec, attempt: Attempt) -> None:
+        """Give back what an attempt held, for good or to see what would be."""
+        self._move(spec, attempt, 1)
+
+    def close(self, nodes: Iterable[str]) -> None:
+        """Let nobody take from these nodes until `reopen`."""
+        for name in nodes:
+            if name in self.index:
+                self.closed[self.index[name]] = self._closed_any = True
+
+    def reopen(self) -> None:
+        """Close no node any more."""
+        if self._closed_any:
+            self.closed[:] = False
+            self._closed_any = False
 
     def checkpoint(self) -> int:
         """A mark to roll back to."""
-        return len(self._taken)
+        return len(self._log)
 
     def rollback(self, mark: int) -> None:
-        """Give back everything taken since the mark."""
-        while len(self._taken) > mark:
-            space, devices, machine, was_first, gang = self._taken.pop()
-            space.devices[:0] = devices
-            space.vcpus += machine.vcpus
-            space.memory_gb += machine.memory_gb
-            if was_first:
-                space.holders.discard(gang)
+        """Undo everything since the mark."""
+        while len(self._log) > mark:
+            step = self._log.pop()
+            self._apply(step._replace(sign=-step.sign))
 
-    def candidates(self, spec: JobSpec) -> list[Space]:
-        """The nodes that may hold this job at all: of its pool, and of its region where the node has one."""
-        return [
-            space
-            for space in self.spaces.values()
-            if space.node.pool == spec.pool and (not space.node.region or space.node.region == spec.region)
-        ]
+    def settle(self) -> None:
+        """What was changed stays so: no mark from before can be rolled back to."""
+        self._log.clear()
+
+    def _move(self, spec: JobSpec, attempt: Attempt, sign: int) -> None:
+        machines = {group.role: group.machine for group in spec.groups}
+        for place in attempt.placements:
+            node = self.index.get(place.node)
+            if node is not None:
+                names = self._device_index[node]
+                devices = tuple(names[name] for name in place.devices if name in names)
+                self._change(_of_machine(node, devices, machines[place.role], attempt.job, sign))
+
+    def _change(self, step: _Step) -> None:
+        self._log.append(step)
+        self._apply(step)
+
+    def _apply(self, step: _Step) -> None:
+        sign, node, on = step.sign, step.node, self._on.setdefault(step.gang, {})
+        self.vcpus_milli[node] += sign * step.vcpus_milli
+        self.memory_mib[node] += sign * step.memory_mib
+        self.version[node] += 1
+        if step.devices:
+            free = self.devices[node]
+            for device in step.devices:
+                free[device] += sign * step.milli
+            self.whole[node] = np.count_nonzero(free == WHOLE_DEVICE_MILLI)
+            self.largest[node] = free.max()
+            self.milli[node] += sign * step.milli * len(step.devices)
+        count = on.get(node, 0)
+        on[node] = count - sign
+        if count == 0 or count == sign:  # it comes to this node, or leaves it
+            self.holders[node] -= sign
+        if not on[node]:
+            del on[node]
+            if not on:
+                del self._on[step.gang]
+
+
+def vcpus_milli(vcpus: float) -> int:
+    """vCPUs in thousandths."""
+    return round(vcpus * 1000)
+
+
+def memory_mib(memory_gb: float) -> int:
+    """GB in MiB."""
+    return round(memory_gb * 1024)
+
+
+def _of_machine(node: int, devices: tuple[int, ...], machine: Machine, gang: str, sign: int) -> _Step:
+    milli, vcpus, memory = machine.milli_of_each, vcpus_milli(machine.vcpus), memory_mib(machine.memory_gb)
+    return _Step(sign, node, devices, milli, vcpus, memory, gang)

@@ -28,17 +28,8 @@ COLLATERAL_SECONDS = 300.0
 peer went away with an error, TensorFlow and gloo after seconds, JAX after about 100."""
 
 
-def settle(world: World, now: float) -> list[Change]:
-    """The moves that the written state now demands, as far as they lead by themselves."""
-    return [change for job in world.jobs.values() for change in _job_moves(world, job, now)]
-
-
-def next_deadline(world: World) -> float | None:
-    """When time alone will next demand something, in seconds since the epoch. None: never."""
-    return min((t for job in world.jobs.values() for t in _deadlines(job, world.attempt(job.id))), default=None)
-
-
-def _job_moves(world: World, job: Job, now: float) -> Iterator[Change]:
+def settle(world: World, job: Job, now: float) -> Iterator[Change]:
+    """The moves that what is written of a job now demands, as far as they lead by themselves."""
     attempt = world.attempt(job.id)
     if attempt is not None:
         yield from _attempt_moves(job, attempt, now)
@@ -151,6 +142,7 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
                 at=now,
                 message=attempt.detail,
                 counted=counted,
+                preempted=int(attempt.cause is Cause.PREEMPTED),
                 not_before=now + backoff,
                 held_seconds=held,
             )
@@ -172,7 +164,8 @@ def failure_message(convention: Convention, replica: Replica) -> str:
     return f"{who}{memory} exited with a non-zero status of {replica.exit_code}. {replica.message}".rstrip()
 
 
-def _deadlines(job: Job, attempt: Attempt | None) -> Iterator[float]:
+def deadlines(job: Job, attempt: Attempt | None) -> Iterator[float]:
+    """When time alone will demand something of a job, in seconds since the epoch."""
     if attempt is not None and attempt.started_at is not None and attempt.state is AttemptState.RUNNING:
         yield attempt.started_at + job.spec.limits.running_seconds
     if attempt is not None and attempt.state is AttemptState.STOPPING and attempt.stopping_at is not None:

@@ -88,6 +88,10 @@ class Store(Protocol):
         """The jobs of a project, newest first, from before a page mark. Costs what it finds, not what there is."""
         ...
 
+    def ended(self, since: float, limit: int) -> list[Job]:
+        """The jobs that ended since a moment (seconds since the epoch): the newest `limit` of them, oldest first."""
+        ...
+
     def attempts(self, job: str) -> list[Attempt]:
         """Every attempt of a job, oldest first."""
         ...

@@ -5,31 +5,45 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from stoker.clock import Clock, SystemClock
-from stoker.core.changes import Change
+from stoker.core.changes import Change, job_of
 from stoker.core.errors import AlreadyExists, IllegalMove, NotFound
 from stoker.core.job import Attempt, Job
 from stoker.core.node import Node
+from stoker.core.spec import WHOLE_DEVICE_MILLI
 from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World
 
 from .base import ALL_JOBS, Line, Listed, Which
-from .write import job_of, write
+from .write import write
+
+_ABSENT = object()
+_Table = dict[Any, Any]
 
 
 @dataclass(slots=True)
 class _Tables:
-    """The rows. Values are frozen, so a shallow copy is a snapshot."""
+    """The rows, and how to undo what the commit that is going on has done to them."""
 
     jobs: dict[str, Job] = field(default_factory=dict)
     attempts: dict[str, Attempt] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
-    held: dict[tuple[str, str], str] = field(default_factory=dict)
-    hidden: set[str] = field(default_factory=set)  # jobs that are forgotten
+    held: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)  # device → attempt → milli of it
+    holdings: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)  # attempt → its devices
+    live: dict[str, str] = field(default_factory=dict)  # job → its live attempt
+    hidden: dict[str, None] = field(default_factory=dict)  # jobs that are forgotten
+    undo: list[tuple[_Table, Any, Any]] = field(default_factory=list)
 
-    def copy(self) -> _Tables:
-        return _Tables(dict(self.jobs), dict(self.attempts), dict(self.nodes), dict(self.held), set(self.hidden))
+    def put(self, table: _Table, key: Any, value: Any) -> None:
+        """Set a row, or drop it (_ABSENT)."""
+        self.undo.append((table, key, table.get(key, _ABSENT)))
+        _set(table, key, value)
+
+    def roll_back(self) -> None:
+        while self.undo:
+            _set(*self.undo.pop())
 
     def read_job(self, job: str) -> Job:
         if job not in self.jobs or job in self.hidden:
@@ -39,13 +53,13 @@ class _Tables:
     def insert_job(self, job: Job) -> None:
         if job.id in self.jobs:
             raise AlreadyExists(f"there is a job {job.id} already")
-        self.jobs[job.id] = job
+        self.put(self.jobs, job.id, job)
 
     def update_job(self, job: Job) -> None:
-        self.jobs[job.id] = job
+        self.put(self.jobs, job.id, job)
 
     def hide_job(self, job: str) -> None:
-        self.hidden.add(job)
+        self.put(self.hidden, job, None)
 
     def read_attempt(self, attempt: str) -> Attempt:
         if attempt not in self.attempts:
@@ -53,27 +67,43 @@ class _Tables:
         return self.attempts[attempt]
 
     def insert_attempt(self, attempt: Attempt) -> None:
-        if any(a.job == attempt.job and a.state is not AttemptState.ENDED for a in self.attempts.values()):
+        if attempt.job in self.live:
             raise IllegalMove(f"{attempt.job} has a live attempt already")
-        self.attempts[attempt.id] = attempt
+        self.put(self.attempts, attempt.id, attempt)
+        self.put(self.live, attempt.job, attempt.id)
 
     def update_attempt(self, attempt: Attempt) -> None:
-        self.attempts[attempt.id] = attempt
+        self.put(self.attempts, attempt.id, attempt)
+        if attempt.state is AttemptState.ENDED:
+            self.put(self.live, attempt.job, _ABSENT)
 
-    def hold(self, attempt: str, devices: Iterable[tuple[str, str]]) -> None:
-        for device in devices:
-            if device in self.held:
-                raise IllegalMove(f"device {device[1]} of {device[0]} is held by {self.held[device]}")
-            self.held[device] = attempt
+    def hold(self, attempt: str, devices: Iterable[tuple[str, str]], milli: int) -> None:
+        taken = tuple(devices)
+        for device in taken:
+            holders = self.held.get(device, {})
+            if sum(holders.values()) + milli > WHOLE_DEVICE_MILLI:
+                raise IllegalMove(f"device {device[1]} of {device[0]} is held by {', '.join(sorted(holders))}")
+            self.put(self.held, device, {**holders, attempt: holders.get(attempt, 0) + milli})
+        self.put(self.holdings, attempt, self.holdings.get(attempt, ()) + taken)
 
     def release(self, attempt: str) -> None:
-        self.held = {device: holder for device, holder in self.held.items() if holder != attempt}
+        for device in self.holdings.get(attempt, ()):
+            left = {holder: milli for holder, milli in self.held.get(device, {}).items() if holder != attempt}
+            self.put(self.held, device, left or _ABSENT)
+        self.put(self.holdings, attempt, _ABSENT)
 
     def put_node(self, node: Node) -> None:
-        self.nodes[node.name] = node
+        self.put(self.nodes, node.name, node)
 
     def delete_node(self, name: str) -> None:
-        self.nodes.pop(name, None)
+        self.put(self.nodes, name, _ABSENT)
+
+
+def _set(table: _Table, key: Any, value: Any) -> None:
+    if value is _ABSENT:
+        table.pop(key, None)
+    else:
+        table[key] = value
 
 
 class MemoryStore:
@@ -89,10 +119,14 @@ class MemoryStore:
     def commit(self, changes: Sequence[Change], *, by: str) -> int:
         """Write all of the changes or none."""
         with self._lock:
-            tables = self._tables.copy()
-            for change in changes:
-                write(tables, change)
-            self._tables = tables
+            tables = self._tables
+            try:
+                for change in changes:
+                    write(tables, change)
+            except Exception:
+                tables.roll_back()
+                raise
+            tables.undo.clear()
             for change in changes:
                 n = len(self._lines) + 1
                 self._lines.append(Line(n=n, at=self._clock.now(), by=by, job=job_of(change), change=change))
@@ -105,7 +139,7 @@ class MemoryStore:
         """A World of one's own."""
         with self._lock:
             jobs = {id: job for id, job in self._tables.jobs.items() if job.state not in FINAL_JOB_STATES}
-            attempts = {a.id: a for a in self._tables.attempts.values() if a.state is not AttemptState.ENDED}
+            attempts = {id: self._tables.attempts[id] for id in self._tables.live.values()}
             return World(
                 jobs=jobs,
                 attempts=attempts,
@@ -145,6 +179,12 @@ class MemoryStore:
             ]
         found = [listed for listed in reversed(found) if before is None or listed.n < before]
         return found[:limit]
+
+    def ended(self, since: float, limit: int) -> list[Job]:
+        """The jobs that ended since a moment, oldest first."""
+        with self._lock:
+            found = [job for job in self._tables.jobs.values() if job.ended_at is not None and job.ended_at >= since]
+        return sorted(found, key=lambda job: (job.ended_at or 0.0, job.id))[-limit:]
 
     def attempts(self, job: str) -> list[Attempt]:
         """Every attempt of a job, oldest first."""

@@ -5,7 +5,7 @@ A change of this file needs a new step in `migrations/`; a test holds the two to
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Float, Index, Integer, MetaData, String, Table, Text, UniqueConstraint, text
+from sqlalchemy import DDL, Column, Float, Index, Integer, MetaData, String, Table, Text, UniqueConstraint, event, text
 
 metadata = MetaData()
 
@@ -21,6 +21,8 @@ jobs = Table(
     Column("tries", Integer, nullable=False),  # the number of its newest attempt; 0: it has none
     Column("hidden", Integer, nullable=False),  # 1: forgotten; the row stays, so that its id stays taken
     Column("body", Text, nullable=False),
+    Column("ended_at", Float),  # as in its body
+    Index("ended_jobs", "ended_at"),
     Index("jobs_of_project", "project", "n"),
     Index("jobs_of_dialect", "project", "dialect", "n"),
     Index("jobs_of_state", "project", "state", "n"),
@@ -43,12 +45,23 @@ attempts = Table(
 holdings = Table(
     "holdings",
     metadata,
-    # P3: a device is never held twice.
-    Column("node", String, primary_key=True),
-    Column("device", String, primary_key=True),
+    # P3: a device is never held twice, nor in shares that are more than the whole: a trigger refuses what is too much.
+    Column("n", Integer, primary_key=True),
+    Column("node", String, nullable=False),
+    Column("device", String, nullable=False),
     Column("attempt", String, nullable=False),
+    Column("milli", Integer, nullable=False),  # thousandths of the device
     Index("holdings_of_attempt", "attempt"),
+    Index("holdings_of_device", "node", "device"),
 )
+
+HELD_ONCE = DDL(
+    "CREATE TRIGGER a_device_is_held_once BEFORE INSERT ON holdings"
+    " WHEN NEW.milli + (SELECT coalesce(sum(milli), 0) FROM holdings"
+    " WHERE node = NEW.node AND device = NEW.device) > 1000"
+    " BEGIN SELECT RAISE(ABORT, 'the device is held'); END"
+)
+event.listen(holdings, "after_create", HELD_ONCE)
 
 nodes = Table(
     "nodes",

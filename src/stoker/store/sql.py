@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from stoker.clock import Clock, SystemClock
-from stoker.core.changes import Change, NodeGone, NodeSeen
+from stoker.core.changes import Change, NodeGone, NodeSeen, job_of
 from stoker.core.errors import AlreadyExists, IllegalMove, NotFound, StokerError, Unavailable
 from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt, Job
@@ -30,7 +30,7 @@ from .base import ALL_JOBS, Line, Listed, Which
 from .migrate import migrate
 from .rows import decode, decode_change, encode
 from .schema import attempts, jobs
-from .write import job_of, write
+from .write import write
 
 _LARGEST_BATCH = 256
 _END = (1 << 63) - 1
@@ -129,6 +129,12 @@ class SqlStore:
             Listed(n=n, job=decode(Job, job), attempt=decode(Attempt, attempt) if attempt else None)
             for n, job, attempt in rows
         ]
+
+    def ended(self, since: float, limit: int) -> list[Job]:
+        """The jobs that ended since a moment, oldest first."""
+        with self._engine.connect() as db:
+            bodies = db.execute(q.ENDED_JOBS, {"since": since, "most": limit}).scalars().all()
+        return [decode(Job, body) for body in reversed(bodies)]
 
     def attempts(self, job: str) -> list[Attempt]:
         """Every attempt of a job, oldest first."""
@@ -255,7 +261,8 @@ class _Rows:
     def update_job(self, job: Job) -> None:
         live = int(job.state not in FINAL_JOB_STATES)
         row = {"job": job.id, "is_live": live, "new_body": encode(job)}
-        self._db.execute(q.UPDATE_JOB, row | {"new_state": str(job.state), "new_tries": job.tries})
+        more = {"new_state": str(job.state), "new_tries": job.tries, "new_ended_at": job.ended_at}
+        self._db.execute(q.UPDATE_JOB, row | more)
 
     def hide_job(self, job: str) -> None:
         self._db.execute(q.HIDE_JOB, {"job": job})
@@ -283,10 +290,8 @@ class _Rows:
         live = int(attempt.state is not AttemptState.ENDED)
         self._db.execute(q.UPDATE_ATTEMPT, {"the_attempt": attempt.id, "is_live": live, "new_body": encode(attempt)})
 
-    def hold(self, attempt: str, devices: Iterable[tuple[str, str]]) -> None:
-        rows = [{"node": node, "device": device, "attempt": attempt} for node, device in devices]
-        if not rows:
-            return
+    def hold(self, attempt: str, devices: Iterable[tuple[str, str]], milli: int) -> None:
+        rows = [{"node": node, "device": device, "attempt": attempt, "milli": milli} for node, device in devices]
         try:
             self._db.execute(q.HOLD, rows)
         except sa.exc.IntegrityError:

@@ -26,6 +26,7 @@ UPDATE_JOB = (  # after a change
         state=bindparam("new_state"),
         tries=bindparam("new_tries"),
         body=bindparam("new_body"),
+        ended_at=bindparam("new_ended_at"),
     )
 )
 HIDE_JOB = sa.update(jobs).where(jobs.c.id == bindparam("job")).values(hidden=1)  # it is forgotten
@@ -34,6 +35,12 @@ LIST_JOBS = (  # with the newest attempt of each; more conditions are added by w
     .outerjoin(attempts, sa.and_(attempts.c.job == jobs.c.id, attempts.c.number == jobs.c.tries))
     .where(jobs.c.project == bindparam("of_project"), jobs.c.n < bindparam("before"), jobs.c.hidden == 0)
     .order_by(jobs.c.n.desc())
+    .limit(bindparam("most"))
+)
+ENDED_JOBS = (  # the newest of them that ended since a moment
+    sa.select(jobs.c.body)
+    .where(jobs.c.ended_at >= bindparam("since"))
+    .order_by(jobs.c.ended_at.desc(), jobs.c.id.desc())
     .limit(bindparam("most"))
 )
 
@@ -48,7 +55,7 @@ UPDATE_ATTEMPT = (  # after a change
     .values(live=bindparam("is_live"), body=bindparam("new_body"))
 )
 
-HOLD = sa.insert(holdings)  # fails on a device that is held
+HOLD = sa.insert(holdings)  # fails on a device that has not so much left
 RELEASE = sa.delete(holdings).where(holdings.c.attempt == bindparam("holder"))  # all that an attempt holds
 
 ADD_NODE = sa.insert(nodes)  # as last seen

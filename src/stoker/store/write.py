@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from stoker.core import changes as c
-from stoker.core.ids import job_of_attempt
 from stoker.core.job import Attempt, Job
 from stoker.core.node import Node
 from stoker.core.states import AttemptState, JobState
@@ -23,7 +22,9 @@ class Rows(Protocol):
     def read_attempt(self, attempt: str) -> Attempt: ...
     def insert_attempt(self, attempt: Attempt) -> None: ...  # raises IllegalMove if the job has a live one
     def update_attempt(self, attempt: Attempt) -> None: ...
-    def hold(self, attempt: str, devices: Iterable[tuple[str, str]]) -> None: ...  # raises IllegalMove if one is held
+    def hold(self, attempt: str, devices: Iterable[tuple[str, str]], milli: int) -> None:  # so much of each
+        """Raises IllegalMove for a device that has not so much left."""
+
     def release(self, attempt: str) -> None: ...
     def put_node(self, node: Node) -> None: ...
     def delete_node(self, name: str) -> None: ...
@@ -39,9 +40,14 @@ def write(rows: Rows, change: c.Change) -> None:
         case c.NodeGone():
             rows.delete_node(change.name)
         case c.Open():
-            rows.update_job(job_after(rows.read_job(change.attempt.job), change))
+            job = job_after(rows.read_job(change.attempt.job), change)
+            rows.update_job(job)
             rows.insert_attempt(change.attempt)
-            rows.hold(change.attempt.id, [(p.node, d) for p in change.attempt.placements for d in p.devices])
+            machines = {group.role: group.machine for group in job.spec.groups}
+            for place in change.attempt.placements:
+                if place.devices:
+                    milli = machines[place.role].milli_of_each
+                    rows.hold(change.attempt.id, [(place.node, device) for device in place.devices], milli)
         case c.Cancel() | c.Relabel() | c.MoveJob():
             rows.update_job(job_after(rows.read_job(change.job), change))
         case c.Forget():
@@ -57,18 +63,3 @@ def write(rows: Rows, change: c.Change) -> None:
                 rows.release(attempt.id)
             if isinstance(change, c.MoveAttempt) and change.after is AttemptState.RUNNING:
                 rows.update_job(job_after(rows.read_job(attempt.job), change))
-
-
-def job_of(change: c.Change) -> str:
-    """The job that a change concerns; empty for nodes."""
-    match change:
-        case c.Submit():
-            return change.job.id
-        case c.Open():
-            return change.attempt.job
-        case c.Cancel() | c.Relabel() | c.Forget() | c.Explain() | c.MoveJob():
-            return change.job
-        case c.Ask() | c.Note() | c.MoveAttempt():
-            return job_of_attempt(change.attempt)
-        case c.NodeSeen() | c.NodeGone():
-            return ""

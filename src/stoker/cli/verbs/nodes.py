@@ -21,7 +21,9 @@ def command(as_json: bool) -> None:
             node["state"],
             "virtual" if node["virtual"] else node["engine"],
             node["machine_type"],
-            f"{node['accelerators_free']}/{node['accelerators']} {node['accelerator']}" if node["accelerators"] else "",
+            f"{node['accelerators_free']:g}/{node['accelerators']} {node['accelerator']}"
+            if node["accelerators"]
+            else "",
             f"{node['vcpus']:g}" + (" (soft)" if node["soft"] else ""),
             f"{node['memory_gb']:g}" + (" (soft)" if node["soft"] else ""),
             ", ".join(node["jobs"]),

@@ -54,5 +54,6 @@ def _nothing_said(job: Job) -> str:
 def _holders(site: Services, job: Job) -> list[str]:
     """The jobs on the nodes that could hold it."""
     world = site.store.world()
-    spaces = Free.of(world).candidates(job.spec)
-    return sorted({holder for space in spaces for holder in space.holders if holder in world.jobs and holder != job.id})
+    free = Free.of(world)
+    places = {int(n) for group in job.spec.groups for n in free.candidates(job.spec, group.machine)}
+    return [holder for holder in free.names_on(places) if holder in world.jobs and holder != job.id]

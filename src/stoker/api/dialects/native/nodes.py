@@ -29,7 +29,7 @@ def list_nodes(request: Request) -> Response:
 
 
 def _row(node: Node, free: Free) -> NodeRow:
-    space = free.spaces.get(node.name)  # None: a node that is not UP takes nothing
+    place = free.index.get(node.name)  # None: a node that is not UP takes nothing
     return {
         "name": node.name,
         "engine": node.engine,
@@ -40,9 +40,9 @@ def _row(node: Node, free: Free) -> NodeRow:
         "virtual": node.virtual,
         "accelerator": node.accelerator,
         "accelerators": len(node.devices),
-        "accelerators_free": len(space.devices) if space else 0,
+        "accelerators_free": 0 if place is None else int(free.milli[place]) / 1000,
         "vcpus": node.vcpus,
         "memory_gb": node.memory_gb,
         "soft": node.soft,
-        "jobs": sorted(split_job_id(job)[1] for job in space.holders) if space else [],
+        "jobs": [] if place is None else [split_job_id(job)[1] for job in free.names_on([place])],
     }

@@ -63,7 +63,7 @@ class Node(TypedDict):
     virtual: Annotated[bool, says("Whether it is declared, and its replicas run on this machine.", False)]
     accelerator: Annotated[str, says("The type of its accelerators; empty for none.", "NVIDIA_TESLA_T4")]
     accelerators: Annotated[int, says("How many accelerators it has.", 4)]
-    accelerators_free: Annotated[int, says("How many of them nobody holds.", 2)]
+    accelerators_free: Annotated[float, says("How many of them nobody holds; a share counts as its part.", 2.0)]
     vcpus: Annotated[float, says("Its vCPUs.", 16.0)]
     memory_gb: Annotated[float, says("Its memory in GB.", 14.4)]
     soft: Annotated[bool, says("Whether one job alone may take more vCPUs and memory than it has.", True)]

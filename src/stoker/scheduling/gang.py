@@ -1,0 +1,45 @@
+"""How a gang is walked through: every placer says where one replica goes, this says the rest."""
+
+from __future__ import annotations
+
+from stoker.core.job import Placement
+from stoker.core.spec import Group, JobSpec
+
+from .base import Chooser
+from .free import Free
+
+
+def place_gang(gang: str, spec: JobSpec, free: Free, choose: Chooser) -> tuple[Placement, ...] | None:
+    """Places for the whole gang, taken out of `free`; or None, with `free` as it was.
+
+    The hungriest replicas first, all accelerators of the job in one zone. Zones are tried by name.
+    """
+    for zone in free.zones(spec) if spec.accelerator_milli else (None,):
+        mark = free.checkpoint()
+        places = _place_in(zone, gang, spec, free, choose)
+        if places is not None:
+            return places
+        free.rollback(mark)
+    return None
+
+
+def _place_in(zone: str | None, gang: str, spec: JobSpec, free: Free, choose: Chooser) -> tuple[Placement, ...] | None:
+    places: list[Placement] = []
+    groups = spec.groups if len(spec.groups) == 1 else sorted(spec.groups, key=_hunger, reverse=True)
+    for group in groups:
+        machine = group.machine
+        candidates = free.candidates(spec, machine, zone if machine.accelerator_milli else None)
+        for index in range(group.count):
+            fitting = free.fitting(machine, gang, candidates)
+            if not fitting.size:
+                return None
+            node = choose(machine, gang, fitting, free) if fitting.size > 1 else int(fitting[0])
+            places.append(free.take(node, group.role, index, machine, gang))
+    if len(places) > 1:
+        order = {group.role: number for number, group in enumerate(spec.groups)}
+        places.sort(key=lambda place: (order[place.role], place.index))
+    return tuple(places)
+
+
+def _hunger(group: Group) -> tuple[int, float, float]:
+    return group.machine.accelerator_milli, group.machine.vcpus, group.machine.memory_gb

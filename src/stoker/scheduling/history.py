@@ -1,0 +1,93 @@
+"""How long jobs have run here, and what that says of those that run or wait. Learned from ended jobs; never an oracle."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right, insort
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from stoker.core.job import Job
+
+ENOUGH = 3
+"""Runs from which one may guess; with fewer, a wider circle is asked."""
+
+MOST = 200
+"""Runs that are kept of each circle: the newest."""
+
+_COUNTERS = re.compile(r"[0-9]+")
+
+
+class History:
+    """Run times of ended jobs, by circles: who submitted it and what it is called, who, its queue, everybody; each by GPUs.
+
+    Source of the circles: QSSF of Helios (SC'21), which estimates from user, name and GPUs.
+    """
+
+    def __init__(self) -> None:
+        self._circles: dict[tuple[object, ...], _Circle] = {}
+        self._overhead = _Circle()
+
+    def add(self, job: Job) -> None:
+        """Learn of a job that has ended by itself."""
+        if job.held_seconds > 0:
+            for key in _circles(job):
+                self._circles.setdefault(key, _Circle()).add(job.held_seconds)
+
+    def add_overhead(self, seconds: float) -> None:
+        """Learn what one stop and start has cost."""
+        self._overhead.add(seconds)
+
+    def overhead_seconds(self, otherwise: float) -> float:
+        """What a stop and a start cost here: the median of what was measured."""
+        runs = self._overhead.ordered
+        return runs[len(runs) // 2] if len(runs) >= ENOUGH else otherwise
+
+    def runs(self, job: Job) -> Sequence[float]:
+        """Run times of the narrowest circle that has enough of them, ascending, in seconds. Empty: nothing is known."""
+        for key in _circles(job):
+            circle = self._circles.get(key)
+            if circle is not None and len(circle.ordered) >= ENOUGH:
+                return circle.ordered
+        return ()
+
+    def remaining_seconds(self, job: Job, ran_seconds: float, quantile: float = 0.5) -> float | None:
+        """How much longer it will run, going by those that ran longer than it has by now. None: nothing is known."""
+        runs = self.runs(job)
+        longer = len(runs) - bisect_right(runs, ran_seconds)
+        if longer:
+            at = len(runs) - longer + min(longer - 1, int(quantile * longer))
+            return runs[at] - ran_seconds
+        # It has outlived them all: then it is as likely to run as long again (Lindy).
+        return 2 * quantile * ran_seconds if runs else None
+
+
+class _Circle:
+    """The newest run times of one circle, in order of time and in order of length."""
+
+    __slots__ = ("_newest", "ordered")
+
+    def __init__(self) -> None:
+        self._newest: deque[float] = deque()
+        self.ordered: list[float] = []
+
+    def add(self, seconds: float) -> None:
+        if len(self._newest) == MOST:
+            oldest = self._newest.popleft()
+            del self.ordered[bisect_right(self.ordered, oldest) - 1]
+        self._newest.append(seconds)
+        insort(self.ordered, seconds)
+
+
+def _circles(job: Job) -> Iterator[tuple[object, ...]]:
+    gpus = job.spec.accelerator_milli
+    yield job.owner, stem(job), gpus
+    yield job.owner, gpus
+    yield job.spec.queue, None, gpus, None
+    yield (gpus,)
+    yield ()
+
+
+def stem(job: Job) -> str:
+    """What recurs in a job's name: all but the numbers in it."""
+    return _COUNTERS.sub("#", job.id)

@@ -1,0 +1,27 @@
+"""Priority, which grows with age."""
+
+from __future__ import annotations
+
+from stoker.scheduling.base import Facts, Key
+
+
+class Priority:
+    """Greater priority (0 to 1000) first; every hour of waiting counts like `points_per_hour` more.
+
+    As all that wait age alike, their order stays: it goes by priority and the time of submission.
+    """
+
+    def __init__(self, points_per_hour: float = 10.0) -> None:
+        self._points_per_second = points_per_hour / 3600
+
+    def key(self, facts: Facts) -> Key:
+        """Points, as they would stand at one moment for all."""
+        return (facts.job.submitted_at * self._points_per_second - facts.job.spec.priority,)
+
+    def preempts(self, waiter: Facts, runner: Facts) -> bool:
+        """Greater priority as submitted: age puts nobody off a machine."""
+        return waiter.job.spec.priority > runner.job.spec.priority
+
+    def changes_in(self, runner: Facts) -> float | None:
+        """Never."""
+        return None

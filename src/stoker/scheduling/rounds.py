@@ -1,0 +1,268 @@
+"""One round over all that wait: who is placed, who is stopped for whom, and why the rest waits on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from stoker.core.changes import Open
+from stoker.core.ids import attempt_id
+from stoker.core.job import Attempt, Job, Placement, Reason, Replica
+from stoker.core.site import Backfill
+from stoker.core.spec import ANY_ACCELERATOR
+from stoker.core.world import World
+
+from . import explain
+from .books import Amounts, Books, amounts_of, is_definite
+from .free import Free
+from .history import History
+from .preempt import Preempter
+from .reserve import Reservation, expected_seconds, reserve
+from .rules import Rules
+from .runners import Runners
+from .waiting import Shape, Standing, Waiting
+
+MOST_BEHIND_A_RESERVATION = 100
+"""Jobs of one shape that are tried for the gap before a reservation."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """What is kept between rounds."""
+
+    rules: Rules
+    free: Free
+    empty: Free  # the same nodes, with nobody on them
+    books: Books
+    waiting: Waiting
+    runners: Runners
+    stopping: dict[str, None]  # attempts that are about to give back what they hold
+    history: History
+    possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape
+    reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it
+
+
+@dataclass(slots=True)
+class Found:
+    """What a round has found."""
+
+    opens: list[Open] = field(default_factory=list)
+    victims: list[Attempt] = field(default_factory=list)
+    waits: dict[str, Reason] = field(default_factory=dict)
+    look_again_at: float | None = None  # when time alone may change the outcome
+
+
+@dataclass(slots=True)
+class _Block:
+    """One that waits at the head of those who want the same kind of machine."""
+
+    job: Job
+    reservation: Reservation | None
+    is_overdue: bool = False  # it has waited so long that nobody may touch what is kept for it
+
+
+class Round:
+    """One walk. It takes places as it goes and gives them back at the end: what counts is what is written."""
+
+    def __init__(self, kept: Kept, world: World, now: float) -> None:
+        self._kept = kept
+        self._rules = kept.rules
+        self._world = world
+        self._now = now
+        self._found = Found()
+        self._blocks: list[_Block] = []
+        self._full: dict[tuple[str, Shape], Reason] = {}  # (queue, shape) → why nobody of it is placed in this round
+        self._booked: list[str] = []
+        self._going = dict(kept.stopping)  # attempts that are about to give back what they hold
+        self._claimed: set[str] = set()  # nodes on which room is being made for somebody
+        self._preempter = Preempter(kept.rules, world, kept.free, kept.books, kept.history, now)
+
+    def run(self, newcomers: Iterable[str]) -> Found:
+        """Walk through all that wait."""
+        kept, mark = self._kept, self._kept.free.checkpoint()
+        walk = kept.waiting.round(standing(kept, self._now))
+        tried: dict[tuple[str, Shape], int] = {}
+        for sharer, job_id, shape in walk:
+            job = self._world.jobs[job_id]
+            outcome = self._consider(job, sharer, shape)
+            if outcome is None:
+                walk.next_of_shape()
+                continue
+            self._found.waits[job_id] = outcome
+            self._full.setdefault((job.spec.queue, shape), outcome)
+            tried[sharer, shape] = tried.get((sharer, shape), 0) + 1
+            if outcome.code == "RESERVED" and tried[sharer, shape] < MOST_BEHIND_A_RESERVATION:
+                walk.next_of_shape()  # a shorter one of the same shape may fit before the reservation
+        self._tell(newcomers)
+        kept.free.reopen()
+        kept.free.rollback(mark)
+        for attempt in self._booked:
+            kept.books.release(attempt, self._now)
+        return self._found
+
+    def _consider(self, job: Job, sharer: str, shape: Shape) -> Reason | None:
+        """Place a job (None), or say why not."""
+        full = self._full.get((job.spec.queue, shape))
+        if full is not None and full.code != "RESERVED":
+            return explain.behind_one_that(full)
+        if not self._could_ever_fit(job, shape):
+            return explain.no_such_nodes(job.spec)
+        blocks = [block for block in self._blocks if competes(block.job, job)]
+        if any(block.reservation is None for block in blocks):
+            return explain.behind()
+        # 1. What its queue may hold.
+        queue, amounts = self._rules.queue(job.spec.queue), amounts_of(job.spec)
+        over = self._kept.books.exceeded(queue, amounts)
+        if over is not None:
+            return self._make_room(job, amounts) or explain.over_quota(queue, over)
+        # 2. A place for the whole gang, out of the way of those before it.
+        mark = self._kept.free.checkpoint()
+        self._keep_away(job, blocks)
+        places = self._rules.placer.place(job.id, job.spec, self._kept.free)
+        self._close(())
+        if places is not None:
+            return self._open(job, places, sharer, mark)
+        if any(block.reservation for block in blocks):
+            return explain.reserved()
+        # 3. Nothing free: room that is being made, or could be.
+        room = self._make_room(job, amounts)
+        if room is None and not blocks:
+            self._block(job)
+        return room or explain.no_room(job.spec)
+
+    def _could_ever_fit(self, job: Job, shape: Shape) -> bool:
+        possible = self._kept.possible.get(shape)
+        if possible is None:
+            empty = self._kept.empty
+            mark = empty.checkpoint()
+            possible = self._rules.placer.place(job.id, job.spec, empty) is not None
+            empty.rollback(mark)
+            self._kept.possible[shape] = possible
+        return possible
+
+    def _open(self, job: Job, places: tuple[Placement, ...], sharer: str, mark: int) -> Reason | None:
+        number = job.tries + 1
+        attempt = Attempt(
+            id=attempt_id(job.id, number),
+            job=job.id,
+            number=number,
+            engine=self._world.nodes[places[0].node].engine,
+            placements=places,
+            placed_at=self._now,
+            replicas=tuple(Replica(role=place.role, index=place.index) for place in places),
+        )
+        amounts = amounts_of(job.spec, places, self._world.nodes)
+        queue = self._rules.queue(job.spec.queue)
+        if not all(is_definite(group.machine.accelerator) for group in job.spec.groups):
+            over = self._kept.books.exceeded(queue, amounts)
+            if over is not None:  # it takes any type, and its queue may not have more of the one that is free
+                self._kept.free.rollback(mark)
+                return explain.over_quota(queue, over)
+        self._kept.books.hold(attempt.id, job.spec.queue, sharer, amounts, self._now)
+        self._booked.append(attempt.id)
+        self._found.opens.append(Open(attempt=attempt))
+        self._kept.reservations.pop(job.id, None)
+        return None
+
+    # Room that is made
+
+    def _make_room(self, job: Job, amounts: Amounts) -> Reason | None:
+        """Claim what is about to be given back, or ask others to give back. None: there is no such room."""
+        places = self._places_when_gone(job, amounts)
+        if places is None:
+            runners = (attempt for attempt in self._kept.runners if attempt not in self._going)
+            victims = self._preempter.find(job, amounts, runners)
+            if not victims:
+                return None
+            self._found.victims += victims
+            self._going |= dict.fromkeys(victim.id for victim in victims)
+            places = self._places_when_gone(job, amounts) or ()
+        self._claimed |= {place.node for place in places}
+        self._close(())
+        return explain.making_room()
+
+    def _places_when_gone(self, job: Job, amounts: Amounts) -> tuple[Placement, ...] | None:
+        """Where it would go when those that are about to stop have stopped."""
+        if not self._going:
+            return None
+        return self._preempter.places(job, amounts, [self._world.attempts[attempt] for attempt in self._going])
+
+    # What is kept for those at the head
+
+    def _block(self, job: Job) -> None:
+        """Let a job that found no room stand at the head of its kind."""
+        site, overdue_at = self._rules.site, job.queued_since + self._rules.site.head_seconds
+        is_overdue = self._now >= overdue_at
+        if site.backfill is Backfill.SKIP and not is_overdue:
+            self._look_again(overdue_at)
+            return
+        reservation = None if site.backfill is Backfill.STRICT else self._reservation(job)
+        self._blocks.append(_Block(job, reservation, is_overdue))
+        if not is_overdue:
+            self._look_again(overdue_at)
+        if reservation is not None:
+            self._look_again(reservation.starts_at)
+
+    def _reservation(self, job: Job) -> Reservation | None:
+        """What is kept for it. It stays until its time has come, so that nothing moves it on and on."""
+        found = self._kept.reservations.get(job.id)
+        if found is None or found.starts_at <= self._now:
+            attempts = [a for a in self._world.attempts.values() if self._world.jobs[a.job].spec.pool == job.spec.pool]
+            free, placer, history = self._kept.free, self._rules.placer, self._kept.history
+            found = reserve(job, attempts, self._world, free, placer, history, self._now)
+            if found is not None:
+                self._kept.reservations[job.id] = found
+        return found
+
+    def _keep_away(self, job: Job, blocks: Iterable[_Block]) -> None:
+        """Close the nodes that are kept for those before it, but to one that is gone by then, or gives way at any time."""
+        closed: set[str] = set()
+        for block in blocks:
+            kept = block.reservation
+            if kept is None:
+                continue
+            if not block.is_overdue:
+                if job.spec.preemptible and not block.job.spec.preemptible:
+                    continue
+                if self._now + expected_seconds(job, self._kept.history) <= kept.starts_at:
+                    continue
+            closed |= kept.nodes
+        self._close(closed)
+
+    def _close(self, nodes: Iterable[str]) -> None:
+        """Close these nodes, and those on which room is being made for somebody; no others."""
+        self._kept.free.reopen()
+        self._kept.free.close(self._claimed.union(nodes))
+
+    def _look_again(self, moment: float) -> None:
+        if moment > self._now:
+            self._found.look_again_at = min(moment, self._found.look_again_at or moment)
+
+    def _tell(self, newcomers: Iterable[str]) -> None:
+        """Say why those wait that the walk never came to."""
+        opened = {change.attempt.job for change in self._found.opens}
+        for job_id in sorted(newcomers):
+            if job_id in self._kept.waiting and job_id not in opened and job_id not in self._found.waits:
+                job = self._world.jobs[job_id]
+                full = self._full.get((job.spec.queue, self._kept.waiting.shape(job_id)))
+                self._found.waits[job_id] = explain.behind() if full is None else explain.behind_one_that(full)
+
+
+def standing(kept: Kept, now: float) -> Callable[[str], Standing]:
+    """How sharers stand: who is within its own goes before who borrows; then who has the smaller share."""
+
+    def of(sharer: str) -> Standing:
+        queue = sharer.partition("/")[0]
+        return kept.books.borrows(kept.rules.queue(queue)), kept.books.share(queue, sharer, now)
+
+    return of
+
+
+def competes(one: Job, other: Job) -> bool:
+    """Whether they want one kind of machine of one pool. Who takes any accelerator competes with all who want one."""
+    if one.spec.pool != other.spec.pool:
+        return False
+    mine, theirs = one.spec.accelerator_types, other.spec.accelerator_types
+    if not mine or not theirs:
+        return not mine and not theirs
+    return bool(mine & theirs) or ANY_ACCELERATOR in mine | theirs

@@ -1,0 +1,284 @@
+"""What is kept between decisions, so that each costs what has changed and not what there is.
+
+Whatever is kept follows from the World and the rules; made anew it decides the same. Whoever changes the World tells it by
+`see`; then `decide` says what is to be written, and `due` what is to be done.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import replace
+
+from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Order, job_of
+from stoker.core.job import Attempt, Job, Reason
+from stoker.core.node import NodeState
+from stoker.core.states import FINAL_JOB_STATES, AttemptState, Cause, JobState, Wish
+from stoker.core.world import World
+
+from .base import Facts
+from .books import Books, amounts_of
+from .due import due
+from .free import Free
+from .history import History
+from .plan import Plan
+from .rounds import Kept, Round, standing
+from .rules import Rules
+from .runners import Runners
+from .settle import deadlines, settle
+from .waiting import Waiting
+
+UNSETTLED = frozenset({AttemptState.PLACED, AttemptState.STARTING, AttemptState.STOPPING})
+STOPPABLE = frozenset({AttemptState.STARTING, AttemptState.RUNNING})
+
+HELD = Reason(
+    code="HELD", text="the admin has paused this server: nothing is started", action="restart it without --hold"
+)
+
+
+class Scheduler:
+    """Decides for one World. Not safe for threads: it belongs to who owns the World."""
+
+    def __init__(self, rules: Rules, *, hold: bool = False, history: History | None = None) -> None:
+        self._rules = rules
+        self._hold = hold
+        self._history = history or History()
+        self._ended: list[tuple[Job, float]] = []  # to be put into the books of past usage
+        self._touched: set[str] = set()
+        self._nodes_changed = True
+        self._agenda: list[tuple[float, str]] = []  # when time alone demands a look at which job
+        self._live: dict[str, Job] = {}  # jobs as last looked at
+        self._held: dict[str, Attempt] = {}  # job id → the attempt that is in `free` and in the books
+        self._unsettled: dict[str, None] = {}
+        self._newcomers: dict[str, None] = {}  # who waits and was told no reason yet
+        self._is_due = True  # whether anybody may find a place since the last round
+        self._kept = Kept(
+            rules=rules,
+            free=Free(()),
+            empty=Free(()),
+            books=Books(rules.site, ()),
+            waiting=Waiting(),
+            runners=Runners(),
+            stopping={},
+            history=self._history,
+        )
+
+    def learn(self, ended: Iterable[Job], now: float) -> None:
+        """What jobs that have ended teach: run times, and who has used how much. Told once, before the first decision."""
+        for job in ended:
+            self._history.add(job)
+            self._ended.append((job, now))
+
+    def see(self, change: Change) -> None:
+        """The World has changed so."""
+        match change:
+            case NodeSeen() | NodeGone():
+                self._nodes_changed = True
+            case _:
+                self._touched.add(job_of(change))
+        if isinstance(change, MoveJob) and change.after in FINAL_JOB_STATES and change.held_seconds:
+            self._remember(change)
+        elif isinstance(change, MoveAttempt) and change.after is AttemptState.RUNNING:
+            attempt = self._held.get(job_of(change))
+            if attempt is not None:
+                self._history.add_overhead(change.at - attempt.placed_at)
+
+    def decide(self, world: World, now: float) -> Plan:
+        """What is to be written next: what follows from what was seen, who is placed, and why the rest waits."""
+        looked_at = self._catch_up(world, now)
+        # 1. What follows from what was seen. Places that it frees are seen free at the next decision, when it is written.
+        changes: list[Change] = []
+        for job_id in sorted(looked_at):
+            if job_id in world.jobs:
+                changes += settle(world, world.jobs[job_id], now)
+        moved = {change.job for change in changes if isinstance(change, MoveJob)}
+        for job_id in moved:
+            self._kept.waiting.discard(job_id)
+        # 2. Who wants a place, in order.
+        if self._hold:
+            waits = {job_id: HELD for job_id in sorted(self._newcomers) if job_id not in moved}
+        elif self._is_due or self._newcomers:
+            found = Round(self._kept, world, now).run(self._newcomers)
+            waits = found.waits
+            changes += found.opens
+            for attempt in found.victims:
+                changes += _ask(attempt, now)
+            self._is_due = False
+            if found.look_again_at is not None:
+                self._push(found.look_again_at, "")
+        else:
+            waits = {}
+        waits |= self._pauses(world, looked_at - moved, now)
+        self._newcomers.clear()
+        # 3. Why the rest waits, where that is news.
+        changes += [
+            Explain(job=job_id, reason=reason) for job_id, reason in waits.items() if world.jobs[job_id].waits != reason
+        ]
+        return Plan(changes=tuple(changes), waits=waits)
+
+    def order(self, world: World, now: float) -> list[str]:
+        """The ids of all that wait, in the order in which they are looked at, as if each got what it wants in its turn."""
+        self._catch_up(world, now)
+        books, found = self._kept.books, []
+        walk = self._kept.waiting.round(standing(self._kept, now))
+        for sharer, job_id, _ in walk:
+            spec = world.jobs[job_id].spec
+            books.hold(f"{job_id}?", spec.queue, sharer, amounts_of(spec), now)
+            found.append(job_id)
+            walk.next_of_shape()
+        for job_id in found:
+            books.release(f"{job_id}?", now)
+        return found
+
+    def due(self, world: World, now: float) -> list[Order]:
+        """What the written state now demands of the engines."""
+        for job_id in self._touched:
+            self._note_unsettled(world, job_id)
+        return due(world, now, [world.attempts[a] for a in self._unsettled if a in world.attempts])
+
+    def next_deadline(self) -> float | None:
+        """When time alone will next demand a look, in seconds since the epoch. None: never."""
+        return self._agenda[0][0] if self._agenda else None
+
+    @property
+    def kept(self) -> Kept:
+        """What is free, who waits and who holds what, as of the last decision: to explain it."""
+        return self._kept
+
+    # Following the World
+
+    def _catch_up(self, world: World, now: float) -> set[str]:
+        """Bring what is kept up to the World. Returns the jobs to be looked at."""
+        looked_at, self._touched = self._touched, set()
+        while self._agenda and self._agenda[0][0] <= now:
+            job_id = heapq.heappop(self._agenda)[1]
+            if job_id:
+                looked_at.add(job_id)
+            self._is_due = True
+        if self._nodes_changed:
+            self._rebuild(world)
+            looked_at |= world.jobs.keys() | self._live.keys()
+        for job_id in sorted(looked_at):
+            self._follow(world, job_id, now)
+        self._kept.free.settle()
+        return looked_at
+
+    def _rebuild(self, world: World) -> None:
+        """The nodes are others: what is free is counted anew."""
+        self._nodes_changed = False
+        self._is_due = True
+        kept = self._kept
+        usable = [node for node in world.nodes.values() if node.state is NodeState.UP]
+        kept.free, kept.empty = Free(usable), Free(usable)
+        kept.possible.clear()
+        kept.reservations.clear()
+        kept.books.count_nodes(world.nodes.values())
+        for attempt in self._held.values():
+            kept.free.hold(self._live[attempt.job].spec, attempt)
+
+    def _follow(self, world: World, job_id: str, now: float) -> None:
+        """Bring what is kept of one job up to the World."""
+        job, attempt = world.jobs.get(job_id), world.attempt(job_id)
+        held = self._held.get(job_id)
+        if held is not None and (attempt is None or attempt.id != held.id):
+            self._give_back(self._live[job_id], held, now)
+        if attempt is not None and job is not None:
+            self._hold_for(world, job, attempt, now)
+        self._note_unsettled(world, job_id)
+        if job is None:
+            self._live.pop(job_id, None)
+            self._kept.waiting.discard(job_id)
+            return
+        self._live[job_id] = job
+        for moment in deadlines(job, attempt):
+            if moment > now:
+                self._push(moment, job_id)
+        wants = job.state is JobState.QUEUED and job.wish is Wish.RUN and job.not_before <= now
+        if not wants:
+            self._kept.waiting.discard(job_id)
+        elif job_id not in self._kept.waiting:
+            self._let_wait(job, now)
+
+    def _let_wait(self, job: Job, now: float) -> None:
+        kept = self._kept
+        policy = self._rules.policy_of(job.spec.queue)
+        sharer = kept.books.sharer(job.spec.queue, job.owner)
+        kept.waiting.add(job, sharer, policy.key(Facts(job, None, now, self._history)))
+        self._newcomers[job.id] = None
+
+    def _hold_for(self, world: World, job: Job, attempt: Attempt, now: float) -> None:
+        kept = self._kept
+        if job.id not in self._held:
+            kept.free.hold(job.spec, attempt)
+            amounts = amounts_of(job.spec, attempt.placements, world.nodes)
+            kept.books.hold(attempt.id, job.spec.queue, kept.books.sharer(job.spec.queue, job.owner), amounts, now)
+        self._held[job.id] = attempt
+        if attempt.state is AttemptState.STOPPING or attempt.asked is not None:
+            kept.stopping[attempt.id] = None
+            kept.runners.discard(attempt.id)
+        elif attempt.state in STOPPABLE:
+            policy = self._rules.policy_of(job.spec.queue)
+            kept.runners.refresh(job, attempt, policy, self._history, now)
+            self._push_turns(job, attempt, now)
+
+    def _push_turns(self, job: Job, attempt: Attempt, now: float) -> None:
+        """Note when this one that runs may become a victim by time alone."""
+        preemption = self._rules.site.preemption
+        grown_up = attempt.placed_at + preemption.quantum_seconds
+        if grown_up > now:
+            self._push(grown_up, job.id)
+        turn = self._rules.policy_of(job.spec.queue).changes_in(Facts(job, attempt, now, self._history))
+        if turn is not None:
+            self._push(now + max(1.0, turn), job.id)
+
+    def _give_back(self, job: Job, attempt: Attempt, now: float) -> None:
+        kept = self._kept
+        kept.free.release(job.spec, attempt)
+        kept.books.release(attempt.id, now)
+        kept.runners.discard(attempt.id)
+        kept.stopping.pop(attempt.id, None)
+        self._unsettled.pop(attempt.id, None)
+        del self._held[job.id]
+        self._is_due = True
+
+    def _note_unsettled(self, world: World, job_id: str) -> None:
+        attempt = world.attempt(job_id)
+        if attempt is not None:
+            if attempt.state in UNSETTLED:
+                self._unsettled[attempt.id] = None
+            else:
+                self._unsettled.pop(attempt.id, None)
+
+    def _remember(self, change: MoveJob) -> None:
+        job = self._live.get(change.job)
+        if job is not None:
+            self._history.add(replace(job, held_seconds=job.held_seconds + change.held_seconds))
+
+    def _pauses(self, world: World, looked_at: set[str], now: float) -> dict[str, Reason]:
+        """Why those wait whose time has not come."""
+        found = {}
+        for job_id in sorted(looked_at):
+            job = world.jobs.get(job_id)
+            if job is not None and job.state is JobState.QUEUED and job.wish is Wish.RUN and now < job.not_before:
+                found[job_id] = HELD if self._hold else _pause(job)
+        return found
+
+    def _push(self, moment: float, job_id: str) -> None:
+        heapq.heappush(self._agenda, (moment, job_id))
+
+
+def _pause(job: Job) -> Reason:
+    return Reason(
+        code="BACKOFF",
+        text=f"it failed {job.failures} time(s) and is tried again shortly. {job.message}".rstrip(),
+        action="nothing to do; cancel it if the cause will not go away by itself",
+    )
+
+
+def _ask(attempt: Attempt, now: float) -> list[Change]:
+    """Ask an attempt to stop, and what follows from that at once."""
+    stopping = AttemptState.STOPPING
+    return [
+        Ask(attempt=attempt.id, cause=Cause.PREEMPTED),
+        MoveAttempt(attempt=attempt.id, before=attempt.state, after=stopping, at=now, cause=Cause.PREEMPTED),
+    ]

@@ -1,0 +1,115 @@
+"""Who waits, in order: by who has a share, by shape, by the policy's key.
+
+Jobs of one shape ask for the same: where the first of them finds no room, no other does. So a round looks at the first of
+each shape, not at everybody.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable, Iterator
+
+from stoker.core.job import Job
+from stoker.core.spec import JobSpec
+
+from .base import Key
+
+Shape = Hashable
+Entry = tuple[Key, float, str]
+"""The total order: the policy's key, the time of submission, the id."""
+
+Standing = tuple[bool, float]
+
+
+class Waiting:
+    """The jobs that want a place now, and their order."""
+
+    def __init__(self) -> None:
+        self._sharers: dict[str, dict[Shape, list[Entry]]] = {}
+        self._places: dict[str, tuple[str, Shape, Entry]] = {}  # job id → where it stands
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, job: str) -> bool:
+        return job in self._places
+
+    def add(self, job: Job, sharer: str, key: Key) -> None:
+        """Let a job wait."""
+        entry, shape = (key, job.submitted_at, job.id), shape_of(job.spec)
+        insort(self._sharers.setdefault(sharer, {}).setdefault(shape, []), entry)
+        self._places[job.id] = (sharer, shape, entry)
+
+    def discard(self, job: str) -> None:
+        """It waits no more."""
+        if job in self._places:
+            sharer, shape, entry = self._places.pop(job)
+            entries = self._sharers[sharer][shape]
+            del entries[bisect_left(entries, entry)]
+            if not entries:
+                del self._sharers[sharer][shape]
+                if not self._sharers[sharer]:
+                    del self._sharers[sharer]
+
+    def shape(self, job: str) -> Shape:
+        """The shape of a job that waits."""
+        return self._places[job][1]
+
+    def round(self, standing: Callable[[str], Standing]) -> Round:
+        """One walk through all that wait, in the total order."""
+        return Round(self._sharers, standing)
+
+
+class Round:
+    """A walk: the sharer with the lowest standing first, then by name; within it the lowest entry.
+
+    After each job the walker says how it went on: `next_of_shape` to go on behind it, or nothing to leave its shape out.
+    """
+
+    def __init__(self, sharers: dict[str, dict[Shape, list[Entry]]], standing: Callable[[str], Standing]) -> None:
+        self._sharers = sharers
+        self._standing = standing
+        self._heads = {
+            name: [(entries[0], number, 0, shape) for number, (shape, entries) in enumerate(shapes.items())]
+            for name, shapes in sharers.items()
+        }
+        for heads in self._heads.values():
+            heapq.heapify(heads)
+        self._order = [(standing(name), name) for name in sharers]
+        heapq.heapify(self._order)
+        self._current: tuple[str, int, int, Shape] | None = None
+
+    def __iter__(self) -> Iterator[tuple[str, str, Shape]]:
+        """Sharer, job id, shape."""
+        while self._order:
+            standing, name = self._order[0]
+            heads = self._heads[name]
+            if not heads:
+                heapq.heappop(self._order)
+                continue
+            now = self._standing(name)
+            if now != standing:  # what it got in this round counts
+                heapq.heapreplace(self._order, (now, name))
+                continue
+            entry, number, place, shape = heapq.heappop(heads)
+            self._current = (name, number, place, shape)
+            yield name, entry[2], shape
+
+    def next_of_shape(self) -> None:
+        """Look at the next of the same sharer and shape, too."""
+        assert self._current is not None
+        name, number, place, shape = self._current
+        entries = self._sharers[name][shape]
+        if place + 1 < len(entries):
+            heapq.heappush(self._heads[name], (entries[place + 1], number, place + 1, shape))
+
+
+def shape_of(spec: JobSpec) -> Shape:
+    """All that a placement depends on."""
+    return (
+        spec.pool,
+        spec.region,
+        spec.preemptible,
+        tuple((group.count, group.machine) for group in spec.groups),
+    )
