@@ -18,10 +18,9 @@ from stoker.engines.base import Engine
 from stoker.scheduling.rules import Rules
 from stoker.scheduling.scheduler import Scheduler
 from stoker.store.base import Store
-from stoker.store.logs import Logs
 
 from .enact import Enact
-from .observe import NodeWatch, observe_replicas
+from .observe import Lines, NodeWatch, observe_replicas
 
 LOOK_SECONDS = 1.0
 """How often live attempts are looked at when nobody rings: a replica whose end was reported is seen at once."""
@@ -43,7 +42,7 @@ class Loop:
     """The loop, with what it drives."""
 
     store: Store
-    logs: Logs
+    logs: Lines
     engines: Mapping[str, Engine]
     rules: Rules
     enact: Enact
@@ -112,6 +111,10 @@ class Loop:
         if self._thread is not None:
             self._thread.join()
 
+    def next_deadline(self) -> float | None:
+        """When time alone will next demand a round, in seconds since the epoch. None: never."""
+        return self._scheduler.next_deadline()
+
     def _run(self) -> None:
         failed = False
         while not self._stopping:
@@ -137,7 +140,7 @@ class Loop:
     def _pause(self) -> float:
         if self._world.attempts:
             return LOOK_SECONDS
-        deadline = self._scheduler.next_deadline()
+        deadline = self.next_deadline()
         return IDLE_SECONDS if deadline is None else min(IDLE_SECONDS, max(0.01, deadline - self.clock.now()))
 
     def _read_anew(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import Any, Protocol
 
 from stoker.core.changes import Change, NodeGone, NodeSeen, Note
 from stoker.core.ids import replica_name
@@ -13,13 +14,24 @@ from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES
 from stoker.core.world import World, tells_news
 from stoker.engines.base import Engine, Seen
-from stoker.store.logs import Logs
 
 from .commands import nodes_of_ended_rehearsals
 
 _LINES_AT_ONCE = 5000
 _PARTS_A_LOOK = 8
 _log = logging.getLogger("stoker.loop")
+
+
+class Lines(Protocol):
+    """Where the lines of replicas are kept."""
+
+    def last_number(self, attempt: str, replica: str) -> int:
+        """The number of the last line that is kept of a replica."""
+        ...
+
+    def append(self, attempt: str, replica: str, lines: Sequence[Mapping[str, Any]]) -> int:
+        """Keep what is new. Returns the replica's last number."""
+        ...
 
 
 class NodeWatch:
@@ -46,7 +58,7 @@ class NodeWatch:
         return news
 
 
-def observe_replicas(engines: Mapping[str, Engine], world: World, logs: Logs, now: float) -> list[Change]:
+def observe_replicas(engines: Mapping[str, Engine], world: World, logs: Lines, now: float) -> list[Change]:
     """What the engines see of live attempts, where that is news. One question per engine.
 
     A replica counts as ended only once its last line is kept (P7): what it could not ship is taken from the engine.
@@ -84,7 +96,7 @@ def _note(attempt: str, seen: Seen, now: float) -> Note:
     )
 
 
-def _fetch_lines(engine: Engine, attempt: Attempt, seen: Seen, logs: Logs) -> bool:
+def _fetch_lines(engine: Engine, attempt: Attempt, seen: Seen, logs: Lines) -> bool:
     """Keep what the replica could not ship. Returns whether that is done: of much it keeps a part, for other jobs wait."""
     replica = replica_name(seen.role, seen.index)
     try:

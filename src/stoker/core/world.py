@@ -8,11 +8,14 @@ Nobody shares one, so nobody locks one. What has ended is not in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import wraps
+from typing import TypeVar
 
 from . import changes as c
+from .copies import replace
 from .errors import Conflict, IllegalMove, NotFound
 from .job import Attempt, Job, Replica
 from .node import Node
@@ -48,6 +51,34 @@ class World:
         return self.attempts[found] if found else None
 
 
+Row = TypeVar("Row", Job, Attempt)
+
+
+def remembered(after: Callable[[Row, c.Change], Row]) -> Callable[[Row, c.Change], Row]:
+    """Work out once what one change makes of one row: the scheduler, the store and every World that follows ask for it in turn.
+
+    Rows and changes are frozen, so the same two objects always give the same row.
+    """
+    known: dict[int, tuple[Row, c.Change, Row]] = {}
+
+    @wraps(after)
+    def find(row: Row, change: c.Change) -> Row:
+        found = known.get(id(change))
+        if found is not None and found[0] is row and found[1] is change:
+            return found[2]
+        result = after(row, change)
+        if len(known) >= _MOST_REMEMBERED:
+            known.clear()
+        known[id(change)] = (row, change, result)
+        return result
+
+    return find
+
+
+_MOST_REMEMBERED = 256
+
+
+@remembered
 def job_after(job: Job, change: c.Change) -> Job:
     """The row of the job after a change that concerns it. Raises IllegalMove or Conflict."""
     match change:
@@ -95,6 +126,7 @@ def job_after(job: Job, change: c.Change) -> Job:
             return job
 
 
+@remembered
 def attempt_after(attempt: Attempt, change: c.Change) -> Attempt:
     """The row of the attempt after a change that concerns it. Raises IllegalMove or Conflict."""
     match change:
@@ -121,7 +153,11 @@ def attempt_after(attempt: Attempt, change: c.Change) -> Attempt:
 
 def tells_news(attempt: Attempt, note: c.Note) -> bool:
     """Whether a note says anything that is not written already."""
-    return any(_is(r, note) and _noted(r, note) != r for r in attempt.replicas)
+    return any(
+        note.seen in REPLICA_MOVES[r.seen] or note.restarts > r.restarts or (note.addresses and not r.addresses)
+        for r in attempt.replicas
+        if _is(r, note)
+    )
 
 
 def apply(world: World, change: c.Change) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from itertools import islice
 
 from stoker.core.job import Attempt, Job, Placement
 from stoker.core.site import Victims
@@ -13,9 +14,18 @@ from .books import Amounts, Books
 from .free import Free
 from .history import History
 from .rules import Rules
+from .runners import Kind, Runners
 
 MOST_VICTIMS = 512
 """Attempts that are considered for one job: more would make one decision slow."""
+
+
+_MAY_GO = {
+    Victims.NOBODY: frozenset[Kind](),
+    Victims.PREEMPTIBLE: frozenset({Kind.PREEMPTIBLE}),
+    Victims.RESUMABLE: frozenset({Kind.PREEMPTIBLE, Kind.RESUMABLE}),
+    Victims.ANY: frozenset(Kind),
+}
 
 
 class Preempter:
@@ -29,9 +39,12 @@ class Preempter:
         self._history = history
         self._now = now
 
-    def find(self, job: Job, amounts: Amounts, runners: Iterable[str]) -> tuple[Attempt, ...]:
-        """The first victims whose places let the whole gang in, as few as it takes. Empty: there are none."""
-        candidates = self._candidates(job, amounts, runners)
+    def find(self, job: Job, amounts: Amounts, runners: Runners, going: Container[str]) -> tuple[Attempt, ...]:
+        """The first victims whose places let the whole gang in, as few as it takes. Empty: there are none.
+
+        `going`: attempts that are asked already.
+        """
+        candidates = self._candidates(job, amounts, runners, going)
         if not candidates or self.places(job, amounts, candidates) is None:
             return ()
         low, high = 0, len(candidates)  # it does not fit without the first `low`, and fits without the first `high`
@@ -57,66 +70,70 @@ class Preempter:
                     return None
         return places
 
-    def _candidates(self, job: Job, amounts: Amounts, runners: Iterable[str]) -> list[Attempt]:
-        """Those that may be stopped for this job, first victim first."""
-        found: list[Attempt] = []
+    def _candidates(self, job: Job, amounts: Amounts, runners: Runners, going: Container[str]) -> list[Attempt]:
+        """Those that may be stopped for this job, first victim first: who said so, who borrows, who resumes, the rest."""
+        found: dict[str, Attempt] = {}
         waiter = Facts(job, None, self._now, self._history)
-        queue = self._rules.queue(job.spec.queue)
-        reclaims = self._books.is_within_its_own(queue, amounts)
-        taken: dict[str, dict[str, int]] = {}  # queue → what the victims so far would give back
+        mine = self._rules.queue(job.spec.queue)
+        lenders = self._books.is_within_its_own(mine, amounts) and mine.cohort
+        if not job.spec.preemptible:
+            for queue in runners.queues:
+                self._add(found, job, runners.of(queue, Kind.PREEMPTIBLE), going)
+        for kind in Kind:
+            if lenders:
+                for queue in runners.queues:
+                    self._add_lent(found, job, queue, runners.of(queue, kind), going)
+            if kind in _MAY_GO[self._rules.site.preemption.victims]:
+                self._add_lower(found, waiter, runners.of(job.spec.queue, kind), going)
+        return list(islice(found.values(), MOST_VICTIMS))
+
+    def _add(self, found: dict[str, Attempt], job: Job, runners: Iterable[str], going: Container[str]) -> None:
+        """Add those of one pool with the job that may be stopped at all."""
+        preemption = self._rules.site.preemption
         for attempt_id in runners:
             attempt = self._world.attempts[attempt_id]
             other = self._world.jobs[attempt.job]
-            if other.spec.pool != job.spec.pool:
-                continue
-            if self._may_stop(waiter, Facts(other, attempt, self._now, self._history)) or (
-                reclaims and self._is_lent(job, other, attempt, taken)
-            ):
-                found.append(attempt)
-                if len(found) == MOST_VICTIMS:
-                    break
-        return found
+            is_young = self._now - attempt.placed_at < preemption.quantum_seconds
+            if not is_young and other.preemptions < preemption.budget:
+                if attempt_id not in going and other.spec.pool == job.spec.pool:
+                    found.setdefault(attempt_id, attempt)
 
-    def _may_stop(self, waiter: Facts, runner: Facts) -> bool:
-        """Whether the waiter's claim is better, and the runner may be stopped at all."""
-        preemption, other, attempt = self._rules.site.preemption, runner.job, runner.attempt
-        assert attempt is not None
-        if self._is_too_young(other, attempt) or other.preemptions >= preemption.budget:
-            return False
-        if other.spec.preemptible and not waiter.job.spec.preemptible:
-            return True
-        if preemption.victims is Victims.NOBODY:
-            return False
-        if preemption.victims is Victims.PREEMPTIBLE and not other.spec.preemptible:
-            return False
-        if preemption.victims is Victims.RESUMABLE and not other.spec.gives_way:
-            return False
-        if other.spec.queue != waiter.job.spec.queue:
-            return False
-        return self._rules.policy_of(other.spec.queue).preempts(waiter, runner) and self._is_worth_it(runner)
+    def _add_lower(
+        self, found: dict[str, Attempt], waiter: Facts, runners: Iterable[str], going: Container[str]
+    ) -> None:
+        """Add those whose place the policy of the queue gives to the waiter. They come in its order: the first that keeps
+        its place is the last to be asked."""
+        policy = self._rules.policy_of(waiter.job.spec.queue)
+        for attempt_id in runners:
+            attempt = self._world.attempts[attempt_id]
+            runner = Facts(self._world.jobs[attempt.job], attempt, self._now, self._history)
+            if not policy.preempts(waiter, runner):
+                return
+            if self._is_worth_it(runner):
+                self._add(found, waiter.job, [attempt_id], going)
 
-    def _is_too_young(self, job: Job, attempt: Attempt) -> bool:
-        return self._now - attempt.placed_at < self._rules.site.preemption.quantum_seconds
+    def _add_lent(
+        self, found: dict[str, Attempt], job: Job, queue: str, runners: Iterable[str], going: Container[str]
+    ) -> None:
+        """Add those that hold what their queue has borrowed, as far as it has borrowed. They need not have grown old."""
+        mine, theirs = self._rules.queue(job.spec.queue), self._rules.queue(queue)
+        if theirs.cohort != mine.cohort or theirs.name == mine.name:
+            return
+        over = {resource: self._books.over(theirs, resource) for resource in theirs.quotas}
+        for attempt_id in runners:
+            attempt = self._world.attempts[attempt_id]
+            gives = self._books.held_by(attempt_id)
+            if attempt_id not in going and any(over[resource] > 0 and gives.get(resource) for resource in over):
+                if self._world.jobs[attempt.job].spec.pool == job.spec.pool:
+                    found.setdefault(attempt_id, attempt)
+                    for resource in over:
+                        over[resource] -= gives.get(resource, 0)
 
     def _is_worth_it(self, runner: Facts) -> bool:
         """Whether it would hold its machines for longer than its stop and restart cost."""
         cost = self._history.overhead_seconds(self._rules.site.preemption.cost_seconds)
         remaining = self._history.remaining_seconds(runner.job, runner.ran_seconds)
         return remaining is None or remaining > cost
-
-    def _is_lent(self, job: Job, other: Job, attempt: Attempt, taken: dict[str, dict[str, int]]) -> bool:
-        """Whether the other holds what its queue has borrowed; counting what is to be given back already."""
-        mine, theirs = self._rules.queue(job.spec.queue), self._rules.queue(other.spec.queue)
-        if not mine.cohort or theirs.cohort != mine.cohort or theirs.name == mine.name:
-            return False
-        gives = self._books.held_by(attempt.id)
-        back = taken.setdefault(theirs.name, {})
-        for resource in theirs.quotas:
-            if gives.get(resource) and self._books.over(theirs, resource) - back.get(resource, 0) > 0:
-                for given, amount in gives.items():
-                    back[given] = back.get(given, 0) + amount
-                return True
-        return False
 
     def _spare(self, job: Job, amounts: Amounts, victims: list[Attempt]) -> list[Attempt]:
         """The victims without those who need not go; the last victim is spared first."""

@@ -170,8 +170,7 @@ class Round:
         """Claim what is about to be given back, or ask others to give back. None: there is no such room."""
         places = self._places_when_gone(job, amounts)
         if places is None:
-            runners = (attempt for attempt in self._kept.runners if attempt not in self._going)
-            victims = self._preempter.find(job, amounts, runners)
+            victims = self._preempter.find(job, amounts, self._kept.runners, self._going)
             if not victims:
                 return None
             self._found.victims += victims

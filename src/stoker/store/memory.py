@@ -168,6 +168,10 @@ class MemoryStore:
         with self._lock:
             return self._listed(self._tables.read_job(job))
 
+    def row(self, job: str) -> Job:
+        """The job alone, found at once."""
+        return self._tables.read_job(job)
+
     def jobs(
         self, project: str, *, before: int | None = None, limit: int = 100, which: Which = ALL_JOBS
     ) -> list[Listed]:

@@ -55,7 +55,7 @@ holdings = Table(
     Index("holdings_of_device", "node", "device"),
 )
 
-HELD_ONCE = DDL(
+HELD_ONCE = DDL(  # type: ignore[no-untyped-call]
     "CREATE TRIGGER a_device_is_held_once BEFORE INSERT ON holdings"
     " WHEN NEW.milli + (SELECT coalesce(sum(milli), 0) FROM holdings"
     " WHERE node = NEW.node AND device = NEW.device) > 1000"
