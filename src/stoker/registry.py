@@ -16,8 +16,17 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "local": "stoker.engines.local:LocalEngine",
         "fake": "stoker.engines.fake:FakeEngine",
     },
-    "policies": {"fifo": "stoker.scheduling.policies.fifo:Fifo"},
-    "placers": {"best-fit": "stoker.scheduling.placers.best_fit:BestFit"},
+    "policies": {
+        "fifo": "stoker.scheduling.policies.fifo:Fifo",
+        "las": "stoker.scheduling.policies.las:Las",
+        "priority": "stoker.scheduling.policies.priority:Priority",
+        "srsf": "stoker.scheduling.policies.srsf:Srsf",
+    },
+    "placers": {
+        "best-fit": "stoker.scheduling.placers.best_fit:BestFit",
+        "pack": "stoker.scheduling.placers.pack:Pack",
+        "spread": "stoker.scheduling.placers.spread:Spread",
+    },
     "kinds": {"training": "stoker.kinds.training:Training"},
     "dialects": {
         "aiplatform_v1": "stoker.api.dialects.aiplatform_v1.routes:router",
@@ -30,6 +39,20 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "drivers": {
         "nvml": "stoker.gpu.drivers.nvml:NvmlDriver",
         "fake": "stoker.gpu.drivers.fake:FakeDriver",
+    },
+    "traces": {
+        "acme": "stoker.simulate.traces.acme:Acme",
+        "chronus": "stoker.simulate.traces.chronus:Chronus",
+        "gavel": "stoker.simulate.traces.gavel:Gavel",
+        "helios": "stoker.simulate.traces.helios:Helios",
+        "muri": "stoker.simulate.traces.muri:Muri",
+        "openb": "stoker.simulate.traces.openb:Openb",
+        "pai": "stoker.simulate.traces.pai:Pai",
+        "pai-simulator": "stoker.simulate.traces.pai_simulator:PaiSimulator",
+        "philly": "stoker.simulate.traces.philly:Philly",
+        "philly-log": "stoker.simulate.traces.philly_log:PhillyLog",
+        "slurm": "stoker.simulate.traces.slurm:Slurm",
+        "spot": "stoker.simulate.traces.spot:Spot",
     },
 }
 

@@ -1,0 +1,1 @@
+"""Formats of traces, one a file; see registry.py."""
