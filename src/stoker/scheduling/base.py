@@ -58,6 +58,10 @@ class Policy(Protocol):
         """In how many seconds `preempts` may answer otherwise about this one that runs. None: never by time alone."""
         ...
 
+    def tells(self, facts: Facts) -> str:
+        """What its key comes from, in words; empty, where only the time of submission counts."""
+        ...
+
 
 class Placer(Protocol):
     """Where a gang goes."""

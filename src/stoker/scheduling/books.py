@@ -134,6 +134,24 @@ class Books:
         empty = Books(self._site, ())
         return empty.exceeded(queue, amounts)
 
+    def most(self, queue: Queue, resource: str) -> int | None:
+        """How much of a resource it could hold if nobody held anything. None: there is no limit."""
+        quota = queue.quotas.get(resource)
+        if quota is None:
+            return None
+        if not queue.cohort:
+            return quota.nominal_milli
+        most = _kept(quota) + Books(self._site, ())._left_in_common(queue.cohort, resource)
+        return most if quota.borrowing_milli is None else min(most, quota.nominal_milli + quota.borrowing_milli)
+
+    def part(self, queue: str) -> float:
+        """The greatest part of any resource of the site that a queue holds."""
+        return max((self.held(queue, name) / total for name, total in self._capacity.items() if total), default=0.0)
+
+    def held_of_all(self, queue: str) -> Amounts:
+        """What a queue holds, by resource."""
+        return {resource: amount for resource, amount in self._queues.get(queue, {}).items() if amount}
+
     def over(self, queue: Queue, resource: str) -> int:
         """How much it holds beyond its own."""
         quota = queue.quotas.get(resource)
@@ -179,7 +197,12 @@ class Books:
 
 
 def amounts_of(spec: JobSpec, places: Iterable[Placement] = (), nodes: Mapping[str, Node] | None = None) -> Amounts:
-    """What a gang holds, by resource. Of what type a device is that may be of several, its place says."""
+    """What a gang holds, by resource. Of what type a device is that may be of several, its place says.
+
+    On nodes of a pool, such as a rehearsal's, it holds nothing of the site's.
+    """
+    if spec.pool:
+        return {}
     amounts: dict[str, int] = {}
     machines = {group.role: group.machine for group in spec.groups}
     for group in spec.groups:

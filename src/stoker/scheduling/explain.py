@@ -105,8 +105,8 @@ def _fewer_workers(spec: JobSpec, nodes: list[Node], placer: Placer) -> str:
 def _size(group: Group) -> str:
     machine = group.machine
     if machine.accelerator_milli:
-        kind = "GPU" if machine.accelerator == ANY_ACCELERATOR else machine.accelerator
-        return f"{machine.accelerators} {kind}" + (f" on {machine.type}" if machine.type else "")
+        kind = "GPU" if machine.accelerator == ANY_ACCELERATOR else machine.accelerator.replace("|", " or ")
+        return f"{machine.accelerator_milli / 1000:g} {kind}" + (f" on {machine.type}" if machine.type else "")
     return machine.type or f"{machine.vcpus:g} vCPU"
 
 

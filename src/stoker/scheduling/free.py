@@ -206,12 +206,15 @@ class Free:
         self.memory_mib[node] += sign * step.memory_mib
         self.version[node] += 1
         if step.devices:
-            free = self.devices[node]
-            for device in step.devices:
-                free[device] += sign * step.milli
-            self.whole[node] = np.count_nonzero(free == WHOLE_DEVICE_MILLI)
-            self.largest[node] = free.max()
-            self.milli[node] += sign * step.milli * len(step.devices)
+            free, count = self.devices[node], len(step.devices)
+            free[list(step.devices)] += sign * step.milli
+            self.milli[node] += sign * step.milli * count
+            if step.milli == WHOLE_DEVICE_MILLI:
+                self.whole[node] += sign * count
+                self.largest[node] = WHOLE_DEVICE_MILLI if self.whole[node] else free.max()
+            else:
+                self.whole[node] = np.count_nonzero(free == WHOLE_DEVICE_MILLI)
+                self.largest[node] = free.max()
         count = on.get(node, 0)
         on[node] = count - sign
         if count == 0 or count == sign:  # it comes to this node, or leaves it

@@ -9,18 +9,18 @@ from stoker.core.changes import Open
 from stoker.core.ids import attempt_id
 from stoker.core.job import Attempt, Job, Placement, Reason, Replica
 from stoker.core.site import Backfill
-from stoker.core.spec import ANY_ACCELERATOR
 from stoker.core.world import World
 
 from . import explain
-from .books import Amounts, Books, amounts_of, is_definite
+from .books import Amounts, Books, amounts_of
 from .free import Free
 from .history import History
 from .preempt import Preempter
 from .reserve import Reservation, expected_seconds, reserve
 from .rules import Rules
 from .runners import Runners
-from .waiting import Shape, Standing, Waiting
+from .shapes import Shape, Shapes
+from .waiting import Standing, Waiting
 
 MOST_BEHIND_A_RESERVATION = 100
 """Jobs of one shape that are tried for the gap before a reservation."""
@@ -38,6 +38,7 @@ class Kept:
     runners: Runners
     stopping: dict[str, None]  # attempts that are about to give back what they hold
     history: History
+    shapes: Shapes = field(default_factory=Shapes)
     possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape
     reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it
 
@@ -57,6 +58,7 @@ class _Block:
     """One that waits at the head of those who want the same kind of machine."""
 
     job: Job
+    shape: Shape
     reservation: Reservation | None
     is_overdue: bool = False  # it has waited so long that nobody may touch what is kept for it
 
@@ -107,11 +109,11 @@ class Round:
             return explain.behind_one_that(full)
         if not self._could_ever_fit(job, shape):
             return explain.no_such_nodes(job.spec)
-        blocks = [block for block in self._blocks if competes(block.job, job)]
+        blocks = [block for block in self._blocks if block.shape.competes(shape)]
         if any(block.reservation is None for block in blocks):
             return explain.behind()
         # 1. What its queue may hold.
-        queue, amounts = self._rules.queue(job.spec.queue), amounts_of(job.spec)
+        queue, amounts = self._rules.queue(job.spec.queue), shape.amounts
         over = self._kept.books.exceeded(queue, amounts)
         if over is not None:
             return self._make_room(job, amounts) or explain.over_quota(queue, over)
@@ -121,13 +123,13 @@ class Round:
         places = self._rules.placer.place(job.id, job.spec, self._kept.free)
         self._close(())
         if places is not None:
-            return self._open(job, places, sharer, mark)
+            return self._open(job, shape, places, sharer, mark)
         if any(block.reservation for block in blocks):
             return explain.reserved()
         # 3. Nothing free: room that is being made, or could be.
         room = self._make_room(job, amounts)
         if room is None and not blocks:
-            self._block(job)
+            self._block(job, shape)
         return room or explain.no_room(job.spec)
 
     def _could_ever_fit(self, job: Job, shape: Shape) -> bool:
@@ -140,7 +142,7 @@ class Round:
             self._kept.possible[shape] = possible
         return possible
 
-    def _open(self, job: Job, places: tuple[Placement, ...], sharer: str, mark: int) -> Reason | None:
+    def _open(self, job: Job, shape: Shape, places: tuple[Placement, ...], sharer: str, mark: int) -> Reason | None:
         number = job.tries + 1
         attempt = Attempt(
             id=attempt_id(job.id, number),
@@ -151,9 +153,10 @@ class Round:
             placed_at=self._now,
             replicas=tuple(Replica(role=place.role, index=place.index) for place in places),
         )
-        amounts = amounts_of(job.spec, places, self._world.nodes)
-        queue = self._rules.queue(job.spec.queue)
-        if not all(is_definite(group.machine.accelerator) for group in job.spec.groups):
+        amounts = shape.amounts
+        if not shape.is_definite:
+            amounts = amounts_of(job.spec, places, self._world.nodes)
+            queue = self._rules.queue(job.spec.queue)
             over = self._kept.books.exceeded(queue, amounts)
             if over is not None:  # it takes any type, and its queue may not have more of the one that is free
                 self._kept.free.rollback(mark)
@@ -188,7 +191,7 @@ class Round:
 
     # What is kept for those at the head
 
-    def _block(self, job: Job) -> None:
+    def _block(self, job: Job, shape: Shape) -> None:
         """Let a job that found no room stand at the head of its kind."""
         site, overdue_at = self._rules.site, job.queued_since + self._rules.site.head_seconds
         is_overdue = self._now >= overdue_at
@@ -196,7 +199,7 @@ class Round:
             self._look_again(overdue_at)
             return
         reservation = None if site.backfill is Backfill.STRICT else self._reservation(job)
-        self._blocks.append(_Block(job, reservation, is_overdue))
+        self._blocks.append(_Block(job, shape, reservation, is_overdue))
         if not is_overdue:
             self._look_again(overdue_at)
         if reservation is not None:
@@ -255,13 +258,3 @@ def standing(kept: Kept, now: float) -> Callable[[str], Standing]:
         return kept.books.borrows(kept.rules.queue(queue)), kept.books.share(queue, sharer, now)
 
     return of
-
-
-def competes(one: Job, other: Job) -> bool:
-    """Whether they want one kind of machine of one pool. Who takes any accelerator competes with all who want one."""
-    if one.spec.pool != other.spec.pool:
-        return False
-    mine, theirs = one.spec.accelerator_types, other.spec.accelerator_types
-    if not mine or not theirs:
-        return not mine and not theirs
-    return bool(mine & theirs) or ANY_ACCELERATOR in mine | theirs

@@ -42,6 +42,9 @@ class Runners:
     def __len__(self) -> int:
         return len(self._ranks)
 
+    def __contains__(self, attempt: str) -> bool:
+        return attempt in self._ranks
+
     @property
     def queues(self) -> list[str]:
         """The queues of which somebody runs, by name."""

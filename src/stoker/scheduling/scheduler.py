@@ -52,6 +52,7 @@ class Scheduler:
         self._unsettled: dict[str, None] = {}
         self._newcomers: dict[str, None] = {}  # who waits and was told no reason yet
         self._is_due = True  # whether anybody may find a place since the last round
+        self._has_put_off = False
         self._kept = Kept(
             rules=rules,
             free=Free(()),
@@ -93,11 +94,15 @@ class Scheduler:
                 changes += settle(world, world.jobs[job_id], now)
         moved = {change.job for change in changes if isinstance(change, MoveJob)}
         for job_id in moved:
-            self._kept.waiting.discard(job_id)
+            self._wait_no_more(job_id)
         # 2. Who wants a place, in order.
         if self._hold:
             waits = {job_id: HELD for job_id in sorted(self._newcomers) if job_id not in moved}
-        elif self._is_due or self._newcomers:
+        elif self._frees(changes) and not self._has_put_off:
+            self._has_put_off = True  # what ends now is free at the next decision: whoever is placed then sees it all
+            waits = {}
+        elif (self._is_due or self._newcomers) and len(self._kept.waiting):
+            self._has_put_off = False
             found = Round(self._kept, world, now).run(self._newcomers)
             waits = found.waits
             changes += found.opens
@@ -107,9 +112,10 @@ class Scheduler:
             if found.look_again_at is not None:
                 self._push(found.look_again_at, "")
         else:
-            waits = {}
+            self._has_put_off, waits = False, {}
         waits |= self._pauses(world, looked_at - moved, now)
-        self._newcomers.clear()
+        if not self._has_put_off:
+            self._newcomers.clear()
         # 3. Why the rest waits, where that is news.
         changes += [
             Explain(job=job_id, reason=reason) for job_id, reason in waits.items() if world.jobs[job_id].waits != reason
@@ -123,7 +129,7 @@ class Scheduler:
         walk = self._kept.waiting.round(standing(self._kept, now))
         for sharer, job_id, _ in walk:
             spec = world.jobs[job_id].spec
-            books.hold(f"{job_id}?", spec.queue, sharer, amounts_of(spec), now)
+            books.hold(f"{job_id}?", spec.queue, sharer, self._kept.shapes.of(spec).amounts, now)
             found.append(job_id)
             walk.next_of_shape()
         for job_id in found:
@@ -187,7 +193,7 @@ class Scheduler:
         self._note_unsettled(world, job_id)
         if job is None:
             self._live.pop(job_id, None)
-            self._kept.waiting.discard(job_id)
+            self._wait_no_more(job_id)
             return
         self._live[job_id] = job
         for moment in deadlines(job, attempt):
@@ -195,7 +201,7 @@ class Scheduler:
                 self._push(moment, job_id)
         wants = job.state is JobState.QUEUED and job.wish is Wish.RUN and job.not_before <= now
         if not wants:
-            self._kept.waiting.discard(job_id)
+            self._wait_no_more(job_id)
         elif job_id not in self._kept.waiting:
             self._let_wait(job, now)
 
@@ -203,21 +209,33 @@ class Scheduler:
         kept = self._kept
         policy = self._rules.policy_of(job.spec.queue)
         sharer = kept.books.sharer(job.spec.queue, job.owner)
-        kept.waiting.add(job, sharer, policy.key(Facts(job, None, now, self._history)))
+        kept.waiting.add(job, sharer, kept.shapes.of(job.spec), policy.key(Facts(job, None, now, self._history)))
         self._newcomers[job.id] = None
+
+    def _wait_no_more(self, job_id: str) -> None:
+        """Who stood behind it may find a place now."""
+        if job_id in self._kept.waiting:
+            self._kept.waiting.discard(job_id)
+            self._kept.reservations.pop(job_id, None)
+            self._is_due = self._is_due or job_id not in self._held
 
     def _hold_for(self, world: World, job: Job, attempt: Attempt, now: float) -> None:
         kept = self._kept
         if job.id not in self._held:
             kept.free.hold(job.spec, attempt)
-            amounts = amounts_of(job.spec, attempt.placements, world.nodes)
+            shape = kept.shapes.of(job.spec)
+            amounts = shape.amounts if shape.is_definite else amounts_of(job.spec, attempt.placements, world.nodes)
             kept.books.hold(attempt.id, job.spec.queue, kept.books.sharer(job.spec.queue, job.owner), amounts, now)
         self._held[job.id] = attempt
         if attempt.state is AttemptState.STOPPING or attempt.asked is not None:
+            self._is_due = self._is_due or attempt.id not in kept.stopping
             kept.stopping[attempt.id] = None
             kept.runners.discard(attempt.id)
         elif attempt.state in STOPPABLE:
             policy = self._rules.policy_of(job.spec.queue)
+            is_old = now - attempt.placed_at >= self._rules.site.preemption.quantum_seconds
+            if attempt.id not in kept.runners and (is_old or self._rules.queue(job.spec.queue).cohort):
+                self._is_due = True  # it may be a victim from now on
             kept.runners.refresh(job, attempt, policy, self._history, now)
             self._push_turns(job, attempt, now)
 
@@ -248,6 +266,10 @@ class Scheduler:
                 self._unsettled[attempt.id] = None
             else:
                 self._unsettled.pop(attempt.id, None)
+
+    @staticmethod
+    def _frees(changes: Iterable[Change]) -> bool:
+        return any(isinstance(change, MoveAttempt) and change.after is AttemptState.ENDED for change in changes)
 
     def _remember(self, change: MoveJob) -> None:
         job = self._live.get(change.job)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 
 from stoker.core.job import Job
-from stoker.core.spec import JobSpec
 
 from .base import Key
+from .shapes import Shape
 
-Shape = Hashable
 Entry = tuple[Key, float, str]
 """The total order: the policy's key, the time of submission, the id."""
 
@@ -35,9 +34,9 @@ class Waiting:
     def __contains__(self, job: str) -> bool:
         return job in self._places
 
-    def add(self, job: Job, sharer: str, key: Key) -> None:
+    def add(self, job: Job, sharer: str, shape: Shape, key: Key) -> None:
         """Let a job wait."""
-        entry, shape = (key, job.submitted_at, job.id), shape_of(job.spec)
+        entry = (key, job.submitted_at, job.id)
         insort(self._sharers.setdefault(sharer, {}).setdefault(shape, []), entry)
         self._places[job.id] = (sharer, shape, entry)
 
@@ -71,7 +70,7 @@ class Round:
         self._sharers = sharers
         self._standing = standing
         self._heads = {
-            name: [(entries[0], number, 0, shape) for number, (shape, entries) in enumerate(shapes.items())]
+            name: [(entries[0], shape.number, 0, shape) for shape, entries in shapes.items()]
             for name, shapes in sharers.items()
         }
         for heads in self._heads.values():
@@ -103,13 +102,3 @@ class Round:
         entries = self._sharers[name][shape]
         if place + 1 < len(entries):
             heapq.heappush(self._heads[name], (entries[place + 1], number, place + 1, shape))
-
-
-def shape_of(spec: JobSpec) -> Shape:
-    """All that a placement depends on."""
-    return (
-        spec.pool,
-        spec.region,
-        spec.preemptible,
-        tuple((group.count, group.machine) for group in spec.groups),
-    )

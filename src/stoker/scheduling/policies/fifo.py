@@ -19,3 +19,7 @@ class Fifo:
     def changes_in(self, runner: Facts) -> float | None:
         """Never."""
         return None
+
+    def tells(self, facts: Facts) -> str:
+        """Nothing but the time of submission counts."""
+        return ""

@@ -34,3 +34,7 @@ class Las:
         if level == len(self._floors):
             return None
         return (self._floors[level] - runner.service_gpu_seconds) / runner.gpus
+
+    def tells(self, facts: Facts) -> str:
+        """Its level, and what it has had."""
+        return f"level {self.level(facts)}, has had {facts.service_gpu_seconds / 3600:.1f} device-hours"

@@ -25,3 +25,7 @@ class Priority:
     def changes_in(self, runner: Facts) -> float | None:
         """Never."""
         return None
+
+    def tells(self, facts: Facts) -> str:
+        """Its priority as submitted."""
+        return f"priority {facts.job.spec.priority}"

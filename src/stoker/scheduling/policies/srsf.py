@@ -26,6 +26,10 @@ class Srsf:
         """Its expectation shifts while it runs: looked at again after it has run half as long again."""
         return max(60.0, 0.5 * runner.ran_seconds)
 
+    def tells(self, facts: Facts) -> str:
+        """What it is expected to need."""
+        return f"needs about {_remaining_service(facts) / 3600:.1f} device-hours more"
+
 
 def _remaining_service(facts: Facts) -> float:
     seconds = facts.history.remaining_seconds(facts.job, facts.ran_seconds)
