@@ -108,7 +108,7 @@ class Scheduler:
             changes += found.opens
             for attempt in found.victims:
                 changes += _ask(attempt, now)
-            self._is_due = False
+            self._is_due = bool(found.opens or found.victims)  # what one gets moves the others' turns: once more
             if found.look_again_at is not None:
                 self._push(found.look_again_at, "")
         else:
