@@ -18,13 +18,17 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     },
     "policies": {
         "fifo": "stoker.scheduling.policies.fifo:Fifo",
+        "ftf": "stoker.scheduling.policies.ftf:FinishTimeFairness",
+        "gittins": "stoker.scheduling.policies.gittins:Gittins",
         "las": "stoker.scheduling.policies.las:Las",
         "priority": "stoker.scheduling.policies.priority:Priority",
         "srsf": "stoker.scheduling.policies.srsf:Srsf",
     },
     "placers": {
         "best-fit": "stoker.scheduling.placers.best_fit:BestFit",
+        "fgd": "stoker.scheduling.placers.fgd:Fgd",
         "pack": "stoker.scheduling.placers.pack:Pack",
+        "shadow-price": "stoker.scheduling.placers.shadow_price:ShadowPrice",
         "spread": "stoker.scheduling.placers.spread:Spread",
     },
     "kinds": {"training": "stoker.kinds.training:Training"},

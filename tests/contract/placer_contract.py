@@ -56,6 +56,16 @@ class PlacerContract:
         answers = {self.make().place("p/j", a_spec(gpus=2, workers=3), Free(nodes)) for _ in range(5)}
         assert len(answers) == 1
 
+    def test_asking_teaches_nothing(self) -> None:
+        nodes = [a_node(f"n{n}", 4) for n in range(5)]
+        asked, fresh, spec = self.make(), self.make(), a_spec(gpus=2, workers=3)
+        for placer in (asked, fresh):
+            for gpus in range(100):
+                placer.learns(a_spec(gpus=gpus % 5))
+        for _ in range(100):
+            asked.place("p/other", a_spec(gpus=1), Free(nodes))
+        assert asked.place("p/j", spec, Free(nodes)) == fresh.place("p/j", spec, Free(nodes))
+
     def test_what_fits_exactly_is_placed(self) -> None:
         nodes = [a_node(f"n{n}", 4) for n in range(3)]
         assert self.make().place("p/j", a_spec(gpus=4, workers=2), Free(nodes)) is not None

@@ -10,9 +10,13 @@ from stoker.kinds.training import Training
 from stoker.registry import MEMBERS
 from stoker.scheduling.base import Placer, Policy
 from stoker.scheduling.placers.best_fit import BestFit
+from stoker.scheduling.placers.fgd import Fgd
 from stoker.scheduling.placers.pack import Pack
+from stoker.scheduling.placers.shadow_price import ShadowPrice
 from stoker.scheduling.placers.spread import Spread
 from stoker.scheduling.policies.fifo import Fifo
+from stoker.scheduling.policies.ftf import FinishTimeFairness
+from stoker.scheduling.policies.gittins import Gittins
 from stoker.scheduling.policies.las import Las
 from stoker.scheduling.policies.priority import Priority
 from stoker.scheduling.policies.srsf import Srsf
@@ -31,6 +35,16 @@ class TestFifo(PolicyContract):
 class TestPriority(PolicyContract):
     def make(self) -> Policy:
         return Priority()
+
+
+class TestFinishTimeFairness(PolicyContract):
+    def make(self) -> Policy:
+        return FinishTimeFairness()
+
+
+class TestGittins(PolicyContract):
+    def make(self) -> Policy:
+        return Gittins()
 
 
 class TestLas(PolicyContract):
@@ -58,6 +72,16 @@ class TestSpread(PlacerContract):
         return Spread()
 
 
+class TestFgd(PlacerContract):
+    def make(self) -> Placer:
+        return Fgd()
+
+
+class TestShadowPrice(PlacerContract):
+    def make(self) -> Placer:
+        return ShadowPrice()
+
+
 class TestTraining(KindContract):
     def make(self) -> Kind:
         return Training()
@@ -76,7 +100,7 @@ class TestNvml(DriverContract):
 
 
 def test_every_member_has_its_contract_here() -> None:
-    assert set(MEMBERS["policies"]) == {"fifo", "las", "priority", "srsf"}
-    assert set(MEMBERS["placers"]) == {"best-fit", "pack", "spread"}
+    assert set(MEMBERS["policies"]) == {"fifo", "ftf", "gittins", "las", "priority", "srsf"}
+    assert set(MEMBERS["placers"]) == {"best-fit", "fgd", "pack", "shadow-price", "spread"}
     assert set(MEMBERS["kinds"]) == {"training"}
     assert set(MEMBERS["drivers"]) == {"fake", "nvml"}

@@ -13,7 +13,10 @@ from .free import Free, Indices
 from .history import History
 
 Key = tuple[float, ...]
-Chooser = Callable[[Machine, str, Indices, Free], int]
+Choice = int | tuple[int, tuple[int, ...]]
+"""A node; or a node, and which of its devices."""
+
+Chooser = Callable[[Machine, str, Indices, Free], Choice]
 """Which of the fitting nodes one replica of a gang goes to."""
 
 
@@ -44,18 +47,31 @@ class Facts:
 
 
 class Policy(Protocol):
-    """Who of one queue comes first, and who may take the place of whom."""
+    """Who of one queue comes first, and who may take the place of whom.
+
+    One that waits takes the place of one that runs if its `claim` is less than the `hold` of that one.
+    """
+
+    shifts: bool  # whether the key of one that waits changes by time or by what others do: then it is worked out anew
 
     def key(self, facts: Facts) -> Key:
-        """Smaller goes first. Equal keys: who was submitted earlier, then by id. It stays as it is while a job waits."""
+        """Smaller goes first. Equal keys: who was submitted earlier, then by id."""
         ...
 
-    def preempts(self, waiter: Facts, runner: Facts) -> bool:
-        """Whether the one that waits should have the place of the one that runs."""
+    def claim(self, waiter: Facts) -> Key | None:
+        """What one that waits sets against those that run. None: nothing."""
+        ...
+
+    def hold(self, runner: Facts) -> Key | None:
+        """What one that runs sets against those that wait. None: nobody has its place."""
+        ...
+
+    def patience_seconds(self, waiter: Facts) -> float:
+        """How long it has to have waited before anybody is stopped for it."""
         ...
 
     def changes_in(self, runner: Facts) -> float | None:
-        """In how many seconds `preempts` may answer otherwise about this one that runs. None: never by time alone."""
+        """In how many seconds the hold of one that runs will be another. None: never by time alone."""
         ...
 
     def tells(self, facts: Facts) -> str:
@@ -67,5 +83,12 @@ class Placer(Protocol):
     """Where a gang goes."""
 
     def place(self, gang: str, spec: JobSpec, free: Free) -> tuple[Placement, ...] | None:
-        """Places for the whole gang, taken out of `free`; or None, with `free` as it was. Never a part."""
+        """Places for the whole gang, taken out of `free`; or None, with `free` as it was. Never a part.
+
+        It is asked about the same job any number of times, also to see what would be: it learns nothing from that.
+        """
+        ...
+
+    def learns(self, spec: JobSpec) -> None:
+        """A job is there. Told once of each, so that a placer may learn what jobs are like; most do not."""
         ...

@@ -39,8 +39,9 @@ class Free:
         self.nodes: list[Node] = sorted(nodes, key=lambda node: node.name)
         self.index = {node.name: n for n, node in enumerate(self.nodes)}
         size, most = len(self.nodes), max((len(node.devices) for node in self.nodes), default=0)
-        self.vcpus_milli = np.array([vcpus_milli(node.vcpus) for node in self.nodes], dtype=np.int64)
-        self.memory_mib = np.array([memory_mib(node.memory_gb) for node in self.nodes], dtype=np.int64)
+        amounts = [(vcpus_milli(node.vcpus), memory_mib(node.memory_gb)) for node in self.nodes]
+        self.amounts = np.array(amounts, dtype=np.int64).reshape(size, 2).T.copy()
+        self.vcpus_milli, self.memory_mib = self.amounts  # its two rows, not copies of them
         self.devices = np.zeros((size, max(1, most)), dtype=np.int32)  # free milli of each device
         for n, node in enumerate(self.nodes):
             self.devices[n, : len(node.devices)] = WHOLE_DEVICE_MILLI
@@ -105,21 +106,22 @@ class Free:
 
     def fitting(self, machine: Machine, gang: str, among: Indices) -> Indices:
         """Of these nodes, those on which one more replica fits now. On a soft node one gang alone may exceed vCPUs and memory."""
-        fits = (self.vcpus_milli[among] >= vcpus_milli(machine.vcpus)) & (
-            self.memory_mib[among] >= memory_mib(machine.memory_gb)
+        these = slice(None) if among.size == len(self.nodes) else among  # all nodes are looked at where they lie
+        fits = (self.vcpus_milli[these] >= vcpus_milli(machine.vcpus)) & (
+            self.memory_mib[these] >= memory_mib(machine.memory_gb)
         )
         if self._has_soft:
             mine = self._on.get(gang)
-            others = self.holders[among]
+            others = self.holders[these]
             if mine:
                 others = others - np.isin(among, list(mine))
-            fits |= self._soft[among] & (others == 0)
+            fits |= self._soft[these] & (others == 0)
         if machine.accelerator_milli >= WHOLE_DEVICE_MILLI:
-            fits &= self.whole[among] >= machine.accelerators
+            fits &= self.whole[these] >= machine.accelerators
         elif machine.accelerator_milli:
-            fits &= self.largest[among] >= machine.accelerator_milli
+            fits &= self.largest[these] >= machine.accelerator_milli
         if self._closed_any:
-            fits &= ~self.closed[among]
+            fits &= ~self.closed[these]
         return among[fits]
 
     def names_on(self, among: Iterable[int]) -> list[str]:

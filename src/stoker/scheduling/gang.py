@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.core.job import Placement
-from stoker.core.spec import Group, JobSpec
+from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, JobSpec
 
 from .base import Chooser
 from .free import Free
@@ -29,12 +29,16 @@ def _place_in(zone: str | None, gang: str, spec: JobSpec, free: Free, choose: Ch
     for group in groups:
         machine = group.machine
         candidates = free.candidates(spec, machine, zone if machine.accelerator_milli else None)
+        is_share = 0 < machine.accelerator_milli < WHOLE_DEVICE_MILLI
         for index in range(group.count):
             fitting = free.fitting(machine, gang, candidates)
             if not fitting.size:
                 return None
-            node = choose(machine, gang, fitting, free) if fitting.size > 1 else int(fitting[0])
-            places.append(free.take(node, group.role, index, machine, gang))
+            choice = choose(machine, gang, fitting, free) if fitting.size > 1 or is_share else int(fitting[0])
+            if isinstance(choice, tuple):
+                places.append(free.take_devices(*choice, group.role, index, machine, gang))
+            else:
+                places.append(free.take(choice, group.role, index, machine, gang))
     if len(places) > 1:
         order = {group.role: number for number, group in enumerate(spec.groups)}
         places.sort(key=lambda place: (order[place.role], place.index))

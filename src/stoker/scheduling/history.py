@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from stoker.core.job import Job
 
+from .hazards import Hazards
+
 ENOUGH = 3
 """Runs from which one may guess; with fewer, a wider circle is asked."""
 
@@ -25,6 +27,7 @@ class History:
     """
 
     def __init__(self) -> None:
+        self.hazards = Hazards()
         self._circles: dict[tuple[object, ...], _Circle] = {}
         self._overhead = _Circle()
 

@@ -2,147 +2,328 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from itertools import islice
+from collections.abc import Collection, Container, Iterable
+from dataclasses import dataclass, field
 
-from stoker.core.job import Attempt, Job, Placement
-from stoker.core.site import Victims
+import numpy as np
+from numpy.typing import NDArray
+
+from stoker.core.job import Attempt, Job
+from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
 from stoker.core.world import World
 
-from .base import Facts
-from .books import Amounts, Books
-from .free import Free
-from .history import History
-from .rules import Rules
-from .runners import Kind, Runners
+from .books import Amounts
+from .candidates import Candidates
+from .footprints import free_room, room_of
+from .free import Indices
+from .kept import Kept
+from .runners import Kind
 
-MOST_VICTIMS = 512
-"""Attempts that are considered for one job: more would make one decision slow."""
+MOST_MOVES = 3
+MOVE_AFTER_SECONDS = 3600.0
+"""A gang may move so many smaller jobs to other nodes, of those that have run for an hour: each pays a restart."""
+
+MOST_OPTIONS = 20
+"""Nodes that are tried for a gang that others have to be moved for, the cheapest first."""
+
+COST_OF_MOVE, COST_OF_LOSS = 2.0, 1000.0
+"""In victims: one that is moved would have been first in line; one that cannot resume loses all that it has done."""
 
 
-_MAY_GO = {
-    Victims.NOBODY: frozenset[Kind](),
-    Victims.PREEMPTIBLE: frozenset({Kind.PREEMPTIBLE}),
-    Victims.RESUMABLE: frozenset({Kind.PREEMPTIBLE, Kind.RESUMABLE}),
-    Victims.ANY: frozenset(Kind),
-}
+@dataclass(slots=True)
+class Cleared:
+    """Who has to go, and for what."""
+
+    victims: list[Attempt] = field(default_factory=list)
+    moves: list[Attempt] = field(default_factory=list)
+    nodes: set[str] = field(default_factory=set)  # where room is made
+
+    @property
+    def all(self) -> list[Attempt]:
+        """All that are asked to stop."""
+        return [*self.victims, *self.moves]
+
+
+@dataclass(slots=True)
+class _Option:
+    """What it costs to make room for one replica on one node."""
+
+    cost: float
+    node: int
+    victims: list[Attempt]
+    moves: list[Attempt]
 
 
 class Preempter:
-    """Looks for victims. Nobody is stopped in vain: the whole gang is placed where they are before one is asked to go."""
+    """Looks for victims. Nobody is stopped in vain: the whole gang is placed without them before one is asked to go."""
 
-    def __init__(self, rules: Rules, world: World, free: Free, books: Books, history: History, now: float) -> None:
-        self._rules = rules
+    def __init__(self, kept: Kept, world: World, now: float) -> None:
+        self._kept = kept
+        self._rules = kept.rules
         self._world = world
-        self._free = free
-        self._books = books
-        self._history = history
+        self._free = kept.free
+        self._books = kept.books
+        self._footprints = kept.footprints
+        self._runners = kept.runners
         self._now = now
+        self._candidates = Candidates(kept, world, now)
+        self._movables: dict[str, list[tuple[int, str, Attempt]]] | None = None  # by node, found when first asked for
+        self._movable_by_size: dict[int, NDArray[np.int64]] = {}
 
-    def find(self, job: Job, amounts: Amounts, runners: Runners, going: Container[str]) -> tuple[Attempt, ...]:
-        """The first victims whose places let the whole gang in, as few as it takes. Empty: there are none.
+    def find(self, job: Job, amounts: Amounts, going: Collection[str]) -> Cleared | None:
+        """The cheapest that lets the whole gang in: the fewest, then the largest, then the weakest. None: there is nothing.
 
         `going`: attempts that are asked already.
         """
-        candidates = self._candidates(job, amounts, runners, going)
-        if not candidates or self.places(job, amounts, candidates) is None:
-            return ()
-        low, high = 0, len(candidates)  # it does not fit without the first `low`, and fits without the first `high`
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.places(job, amounts, candidates[:middle]) is None:
-                low = middle
-            else:
-                high = middle
-        return tuple(self._spare(job, amounts, candidates[:high]))
+        candidates = self._candidates.of(job, amounts, going)
+        is_gang = job.spec.accelerator_milli > WHOLE_DEVICE_MILLI
+        moves = self._rules.site.defrag and is_gang and self._candidates.is_patient(job)
+        if not candidates and not moves:
+            return None
+        for zone in self._free.zones(job.spec) if job.spec.accelerator_milli else (None,):
+            cleared = self._clear(job, zone, candidates, going, moves)
+            if cleared is not None and self._pays_quota(job, amounts, cleared, candidates):
+                if cleared.all and self.fits_without(job, amounts, cleared.all, cleared.moves):
+                    return cleared
+        return None
 
-    def places(self, job: Job, amounts: Amounts, victims: Sequence[Attempt]) -> tuple[Placement, ...] | None:
-        """Where the gang would go if the victims were gone; None: nowhere, or its quota would not have it."""
-        mark = self._free.checkpoint()
-        for victim in victims:
-            self._free.release(self._world.jobs[victim.job].spec, victim)
+    def fits_without(
+        self, job: Job, amounts: Amounts, gone: Iterable[Attempt], moves: Iterable[Attempt] = ()
+    ) -> set[str] | None:
+        """The nodes on which the gang would be if these were gone, and the moved ones elsewhere. None: it would not fit."""
+        gone, mark = list(gone), self._free.checkpoint()
+        for attempt in gone:
+            self._free.release(self._world.jobs[attempt.job].spec, attempt)
         places = self._rules.placer.place(job.id, job.spec, self._free)
+        fits = places is not None and all(
+            self._rules.placer.place(move.job, self._world.jobs[move.job].spec, self._free) for move in moves
+        )
         self._free.rollback(mark)
-        if places is not None:
-            queue = self._rules.queue(job.spec.queue)
-            with self._books.without([victim.id for victim in victims], self._now):
-                if self._books.exceeded(queue, amounts) is not None:
+        if places is None or not fits:
+            return None
+        with self._books.without([attempt.id for attempt in gone], self._now):
+            if self._books.exceeded(self._rules.queue(job.spec.queue), amounts) is not None:
+                return None
+        return {place.node for place in places}
+
+    # Room on nodes
+
+    def _clear(
+        self, job: Job, zone: str | None, candidates: dict[str, Attempt], going: Collection[str], may_move: bool
+    ) -> Cleared | None:
+        """Replica by replica, the hungriest first, the cheapest node. What is cleared for one counts for the next."""
+        cleared, free = Cleared(), self._free
+        by_node: dict[str, list[Attempt]] = {}
+        for attempt in candidates.values():
+            for node in self._footprints.nodes(attempt.id):
+                by_node.setdefault(node, []).append(attempt)
+        mark = free.checkpoint()
+        for group in sorted(job.spec.groups, key=_hunger, reverse=True):
+            nodes = free.candidates(job.spec, group.machine, zone if group.machine.accelerator_milli else None)
+            for index in range(group.count):
+                option = self._cheapest(job, group.machine, nodes, by_node, cleared, going, may_move)
+                if option is None:
+                    free.rollback(mark)
                     return None
-        return places
+                for attempt in (*option.victims, *option.moves):
+                    free.release(self._world.jobs[attempt.job].spec, attempt)
+                cleared.victims += option.victims
+                cleared.moves += option.moves
+                cleared.nodes.add(free.nodes[option.node].name)
+                free.take(option.node, group.role, index, group.machine, job.id)
+        free.rollback(mark)
+        return cleared
 
-    def _candidates(self, job: Job, amounts: Amounts, runners: Runners, going: Container[str]) -> list[Attempt]:
-        """Those that may be stopped for this job, first victim first: who said so, who borrows, who resumes, the rest."""
-        found: dict[str, Attempt] = {}
-        waiter = Facts(job, None, self._now, self._history)
-        mine = self._rules.queue(job.spec.queue)
-        lenders = self._books.is_within_its_own(mine, amounts) and mine.cohort
-        if not job.spec.preemptible:
-            for queue in runners.queues:
-                self._add(found, job, runners.of(queue, Kind.PREEMPTIBLE), going)
-        for kind in Kind:
-            if lenders:
-                for queue in runners.queues:
-                    self._add_lent(found, job, queue, runners.of(queue, kind), going)
-            if kind in _MAY_GO[self._rules.site.preemption.victims]:
-                self._add_lower(found, waiter, runners.of(job.spec.queue, kind), going)
-        return list(islice(found.values(), MOST_VICTIMS))
+    def _cheapest(
+        self,
+        job: Job,
+        machine: Machine,
+        nodes: Indices,
+        by_node: dict[str, list[Attempt]],
+        cleared: Cleared,
+        going: Collection[str],
+        may_move: bool,
+    ) -> _Option | None:
+        fitting = self._free.fitting(machine, job.id, nodes)
+        if fitting.size:  # where it fits as it is, the fullest node
+            return _Option(0.0, int(fitting[self._free.milli[fitting].argmin()]), [], [])
+        options: list[_Option] = []
+        for node in self._promising(job, machine, nodes, by_node, may_move).tolist():
+            on_it = by_node.get(self._free.nodes[node].name, ())
+            option = self._option(job, machine, node, on_it, cleared, going, may_move)
+            if option is not None:
+                options.append(option)
+        options.sort(key=lambda option: (option.cost, option.node))
+        for option in options[:MOST_OPTIONS]:
+            if not (option.moves or cleared.moves) or self._can_move(job, machine, option, cleared):
+                return option
+        return None
 
-    def _add(self, found: dict[str, Attempt], job: Job, runners: Iterable[str], going: Container[str]) -> None:
-        """Add those of one pool with the job that may be stopped at all."""
-        preemption = self._rules.site.preemption
-        for attempt_id in runners:
-            attempt = self._world.attempts[attempt_id]
-            other = self._world.jobs[attempt.job]
-            is_young = self._now - attempt.placed_at < preemption.quantum_seconds
-            if not is_young and other.preemptions < preemption.budget:
-                if attempt_id not in going and other.spec.pool == job.spec.pool:
-                    found.setdefault(attempt_id, attempt)
+    def _promising(
+        self, job: Job, machine: Machine, nodes: Indices, by_node: dict[str, list[Attempt]], may_move: bool
+    ) -> Indices:
+        """The nodes with enough devices, were all gone who might go. It saves looking at the others one by one."""
+        free = self._free
+        nodes = nodes[~free.closed[nodes]]
+        if machine.accelerator_milli < WHOLE_DEVICE_MILLI:
+            return np.array([n for n in nodes.tolist() if free.nodes[n].name in by_node], dtype=np.intp)
+        most = free.milli.astype(np.int64)
+        for name, attempts in by_node.items():
+            if name in free.index:
+                there = (self._footprints.there(attempt.id, name).device_milli for attempt in attempts)
+                most[free.index[name]] += sum(there)
+        if may_move:
+            most += self._movable_milli(job.spec.accelerator_milli)
+        return nodes[most[nodes] >= machine.accelerator_milli]
 
-    def _add_lower(
-        self, found: dict[str, Attempt], waiter: Facts, runners: Iterable[str], going: Container[str]
-    ) -> None:
-        """Add those whose place the policy of the queue gives to the waiter. They come in its order: the first that keeps
-        its place is the last to be asked."""
-        policy = self._rules.policy_of(waiter.job.spec.queue)
-        for attempt_id in runners:
-            attempt = self._world.attempts[attempt_id]
-            runner = Facts(self._world.jobs[attempt.job], attempt, self._now, self._history)
-            if not policy.preempts(waiter, runner):
-                return
-            if self._is_worth_it(runner):
-                self._add(found, waiter.job, [attempt_id], going)
+    def _movable_milli(self, smaller_than_milli: int) -> NDArray[np.int64]:
+        """By node, how much the most that may be moved for one gang could free."""
+        found = self._movable_by_size.get(smaller_than_milli)
+        if found is None:
+            found = self._movable_by_size[smaller_than_milli] = np.zeros(len(self._free.nodes), dtype=np.int64)
+            self._movable("")
+            for name, movable in (self._movables or {}).items():
+                if name in self._free.index:
+                    sizes = [milli for milli, _, _ in movable if milli < smaller_than_milli]
+                    found[self._free.index[name]] = sum(sizes[-MOST_MOVES:])
+        return found
 
-    def _add_lent(
-        self, found: dict[str, Attempt], job: Job, queue: str, runners: Iterable[str], going: Container[str]
-    ) -> None:
-        """Add those that hold what their queue has borrowed, as far as it has borrowed. They need not have grown old."""
-        mine, theirs = self._rules.queue(job.spec.queue), self._rules.queue(queue)
-        if theirs.cohort != mine.cohort or theirs.name == mine.name:
-            return
-        over = {resource: self._books.over(theirs, resource) for resource in theirs.quotas}
-        for attempt_id in runners:
-            attempt = self._world.attempts[attempt_id]
-            gives = self._books.held_by(attempt_id)
-            if attempt_id not in going and any(over[resource] > 0 and gives.get(resource) for resource in over):
-                if self._world.jobs[attempt.job].spec.pool == job.spec.pool:
-                    found.setdefault(attempt_id, attempt)
-                    for resource in over:
-                        over[resource] -= gives.get(resource, 0)
+    def _can_move(self, job: Job, machine: Machine, option: _Option, cleared: Cleared) -> bool:
+        """Whether all that are to be moved find room elsewhere."""
+        mark = self._free.checkpoint()
+        for attempt in (*option.victims, *option.moves):
+            self._free.release(self._world.jobs[attempt.job].spec, attempt)
+        self._free.take(option.node, "chief", 0, machine, job.id)
+        moves = [self._world.jobs[move.job] for move in (*cleared.moves, *option.moves)]
+        moves.sort(key=lambda move: (-move.spec.accelerator_milli, move.id))
+        can = all(self._rules.placer.place(move.id, move.spec, self._free) is not None for move in moves)
+        self._free.rollback(mark)
+        return can
 
-    def _is_worth_it(self, runner: Facts) -> bool:
-        """Whether it would hold its machines for longer than its stop and restart cost."""
-        cost = self._history.overhead_seconds(self._rules.site.preemption.cost_seconds)
-        remaining = self._history.remaining_seconds(runner.job, runner.ran_seconds)
-        return remaining is None or remaining > cost
+    def _option(
+        self,
+        job: Job,
+        machine: Machine,
+        node: int,
+        candidates: Iterable[Attempt],
+        cleared: Cleared,
+        going: Collection[str],
+        may_move: bool,
+    ) -> _Option | None:
+        """Who has to go from one node, the weakest first; then whoever of them need not go is spared."""
+        name, footprints = self._free.nodes[node].name, self._footprints
+        if 0 < machine.accelerator_milli < WHOLE_DEVICE_MILLI or footprints.is_shared(name):
+            return self._option_by_trial(job, machine, node, candidates, cleared)
+        need, have = room_of(machine), free_room(self._free, node)
+        victims: list[Attempt] = []
+        moves: list[Attempt] = []
+        for attempt in candidates:
+            if have.holds(need):
+                break
+            if attempt not in cleared.victims:
+                victims.append(attempt)
+                have = have.plus(footprints.there(attempt.id, name))
+        if may_move and have.device_milli < need.device_milli:
+            found = self._moves(
+                name,
+                job.spec.accelerator_milli,
+                need.device_milli - have.device_milli,
+                MOST_MOVES - len(cleared.moves),
+                {*(attempt.id for attempt in victims), *(attempt.id for attempt in cleared.all), *going},
+            )
+            if found is None:
+                return None
+            moves = found
+            for attempt in moves:
+                have = have.plus(footprints.there(attempt.id, name))
+        if not have.holds(need):
+            return None
+        for attempt in reversed(victims[:]):
+            without = have.less(footprints.there(attempt.id, name))
+            if without.holds(need):
+                victims.remove(attempt)
+                have = without
+        return _Option(self._cost(victims) + COST_OF_MOVE * len(moves), node, victims, moves)
 
-    def _spare(self, job: Job, amounts: Amounts, victims: list[Attempt]) -> list[Attempt]:
-        """The victims without those who need not go; the last victim is spared first."""
-        places = self.places(job, amounts, victims) or ()
-        nodes = {place.node for place in places}
-        near = [victim for victim in victims if any(place.node in nodes for place in victim.placements)]
-        kept = near if near and self.places(job, amounts, near) is not None else victims
-        for victim in reversed(kept[:]):
-            others = [other for other in kept if other is not victim]
-            if others and self.places(job, amounts, others) is not None:
-                kept = others
-        return kept
+    def _option_by_trial(
+        self, job: Job, machine: Machine, node: int, candidates: Iterable[Attempt], cleared: Cleared
+    ) -> _Option | None:
+        """The same where devices are shared, by taking the attempts away one by one."""
+        mark, victims = self._free.checkpoint(), list[Attempt]()
+        here = np.array([node], dtype=np.intp)
+        for attempt in candidates:
+            if attempt in cleared.victims:
+                continue
+            victims.append(attempt)
+            self._free.release(self._world.jobs[attempt.job].spec, attempt)
+            if self._free.fitting(machine, job.id, here).size:
+                self._free.rollback(mark)
+                return _Option(self._cost(victims), node, victims, [])
+        self._free.rollback(mark)
+        return None
+
+    def _movable(self, node: str) -> list[tuple[int, str, Attempt]]:
+        """Who on a node could be moved elsewhere for a larger gang, the smallest first: milli of devices, id, attempt."""
+        if self._movables is None:
+            self._movables = {}
+            preemption, world = self._rules.site.preemption, self._world
+            grown = self._now - max(MOVE_AFTER_SECONDS, preemption.quantum_seconds)
+            for attempt_id in self._runners.all_grown:
+                attempt = world.attempts[attempt_id]
+                if attempt.placed_at > grown or len(attempt.placements) != 1:
+                    continue
+                job, where = world.jobs[attempt.job], attempt.placements[0].node
+                milli = self._footprints.there(attempt_id, where).device_milli
+                if milli and job.spec.gives_way and job.preemptions < preemption.budget:
+                    self._movables.setdefault(where, []).append((milli, attempt_id, attempt))
+            for movable in self._movables.values():
+                movable.sort(key=lambda one: one[:2])
+        return self._movables.get(node, [])
+
+    def _moves(
+        self, node: str, smaller_than_milli: int, lacks_milli: int, most: int, taken: Container[str]
+    ) -> list[Attempt] | None:
+        """Who is moved off a node to free so much: each time the smallest that closes the gap, or else the largest."""
+        able = [one for one in self._movable(node) if one[0] < smaller_than_milli and one[1] not in taken]
+        if sum(milli for milli, _, _ in able[-most:]) < lacks_milli:
+            return None
+        moves: list[Attempt] = []
+        while lacks_milli > 0 and able and len(moves) < most:
+            at = next((n for n, one in enumerate(able) if one[0] >= lacks_milli), len(able) - 1)
+            milli, _, attempt = able.pop(at)
+            moves.append(attempt)
+            lacks_milli -= milli
+        return moves if lacks_milli <= 0 else None
+
+    def _cost(self, victims: Iterable[Attempt]) -> float:
+        """The fewest jobs; of as many, the larger gangs; those that lose all their work only when there is nobody else."""
+        cost = 0.0
+        for attempt in victims:
+            spec = self._world.jobs[attempt.job].spec
+            cost += 1.0 - 1e-6 * min(spec.accelerator_milli, 500_000)
+            if Kind.of(spec) is Kind.OTHER:
+                cost += COST_OF_LOSS
+            elif Kind.of(spec) is Kind.PREEMPTIBLE:
+                cost -= 0.5
+        return cost
+
+    def _pays_quota(self, job: Job, amounts: Amounts, cleared: Cleared, candidates: dict[str, Attempt]) -> bool:
+        """Let more go until its quota has it; whether that is so in the end."""
+        queue = self._rules.queue(job.spec.queue)
+
+        def is_over() -> bool:
+            with self._books.without([attempt.id for attempt in cleared.all], self._now):
+                return self._books.exceeded(queue, amounts) is not None
+
+        for attempt in candidates.values():
+            if not is_over():
+                return True
+            theirs = self._rules.queue(self._world.jobs[attempt.job].spec.queue)
+            shares = theirs.name == queue.name or (queue.cohort and theirs.cohort == queue.cohort)
+            if shares and attempt not in cleared.victims:
+                cleared.victims.append(attempt)
+        return not is_over()
+
+
+def _hunger(group: Group) -> tuple[int, float, float]:
+    return group.machine.accelerator_milli, group.machine.vcpus, group.machine.memory_gb

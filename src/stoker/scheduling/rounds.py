@@ -12,35 +12,21 @@ from stoker.core.site import Backfill
 from stoker.core.world import World
 
 from . import explain
-from .books import Amounts, Books, amounts_of
-from .free import Free
-from .history import History
+from .base import Facts
+from .books import Amounts, amounts_of
+from .kept import Kept
 from .preempt import Preempter
 from .reserve import Reservation, expected_seconds, reserve
-from .rules import Rules
-from .runners import Runners
-from .shapes import Shape, Shapes
-from .waiting import Standing, Waiting
+from .shapes import Shape, of_type
+from .waiting import Standing
 
-MOST_BEHIND_A_RESERVATION = 100
-"""Jobs of one shape that are tried for the gap before a reservation."""
+TURN_SECONDS = 60.0
+"""So often at the most it is looked again who may be stopped, if only time has passed."""
 
-
-@dataclass(slots=True)
-class Kept:
-    """What is kept between rounds."""
-
-    rules: Rules
-    free: Free
-    empty: Free  # the same nodes, with nobody on them
-    books: Books
-    waiting: Waiting
-    runners: Runners
-    stopping: dict[str, None]  # attempts that are about to give back what they hold
-    history: History
-    shapes: Shapes = field(default_factory=Shapes)
-    possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape
-    reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it
+MOST_OF_SHAPE = 100
+GOES_ON = ("RESERVED", "MAKING_ROOM")
+"""Why one waits without the next of its shape having to: a shorter one may fit before a reservation, and others may make room
+for the next one, too. So many of one shape are looked at."""
 
 
 @dataclass(slots=True)
@@ -76,8 +62,8 @@ class Round:
         self._full: dict[tuple[str, Shape], Reason] = {}  # (queue, shape) → why nobody of it is placed in this round
         self._booked: list[str] = []
         self._going = dict(kept.stopping)  # attempts that are about to give back what they hold
-        self._claimed: set[str] = set()  # nodes on which room is being made for somebody
-        self._preempter = Preempter(kept.rules, world, kept.free, kept.books, kept.history, now)
+        self._claims = dict(kept.claims)  # job id → nodes on which room is being made for it
+        self._preempter = Preempter(kept, world, now)
 
     def run(self, newcomers: Iterable[str]) -> Found:
         """Walk through all that wait."""
@@ -93,9 +79,10 @@ class Round:
             self._found.waits[job_id] = outcome
             self._full.setdefault((job.spec.queue, shape), outcome)
             tried[sharer, shape] = tried.get((sharer, shape), 0) + 1
-            if outcome.code == "RESERVED" and tried[sharer, shape] < MOST_BEHIND_A_RESERVATION:
-                walk.next_of_shape()  # a shorter one of the same shape may fit before the reservation
+            if outcome.code in GOES_ON and tried[sharer, shape] < MOST_OF_SHAPE:
+                walk.next_of_shape()
         self._tell(newcomers)
+        self._look_for_turns()
         kept.free.reopen()
         kept.free.rollback(mark)
         for attempt in self._booked:
@@ -105,7 +92,7 @@ class Round:
     def _consider(self, job: Job, sharer: str, shape: Shape) -> Reason | None:
         """Place a job (None), or say why not."""
         full = self._full.get((job.spec.queue, shape))
-        if full is not None and full.code != "RESERVED":
+        if full is not None and full.code not in GOES_ON:
             return explain.behind_one_that(full)
         if not self._could_ever_fit(job, shape):
             return explain.no_such_nodes(job.spec)
@@ -121,9 +108,10 @@ class Round:
         mark = self._kept.free.checkpoint()
         self._keep_away(job, blocks)
         places = self._rules.placer.place(job.id, job.spec, self._kept.free)
+        outcome = None if places is None else self._open(job, shape, places, sharer, mark)
         self._close(())
         if places is not None:
-            return self._open(job, shape, places, sharer, mark)
+            return outcome
         if any(block.reservation for block in blocks):
             return explain.reserved()
         # 3. Nothing free: room that is being made, or could be.
@@ -158,36 +146,59 @@ class Round:
             amounts = amounts_of(job.spec, places, self._world.nodes)
             queue = self._rules.queue(job.spec.queue)
             over = self._kept.books.exceeded(queue, amounts)
-            if over is not None:  # it takes any type, and its queue may not have more of the one that is free
+            if over is not None:  # it takes any type, and its queue may not have more of the one that was found
                 self._kept.free.rollback(mark)
-                return explain.over_quota(queue, over)
+                found = self._places_of_a_type(job)
+                if found is None:
+                    return explain.over_quota(queue, over)
+                places, amounts = found
         self._kept.books.hold(attempt.id, job.spec.queue, sharer, amounts, self._now)
         self._booked.append(attempt.id)
         self._found.opens.append(Open(attempt=attempt))
         self._kept.reservations.pop(job.id, None)
+        self._kept.claims.pop(job.id, None)
+        self._claims.pop(job.id, None)
+        return None
+
+    def _places_of_a_type(self, job: Job) -> tuple[tuple[Placement, ...], Amounts] | None:
+        """Places on one type of accelerator, by name, of which its queue may have so much. None: there is no such type."""
+        free, queue = self._kept.free, self._rules.queue(job.spec.queue)
+        for name in sorted({node.accelerator for node in free.nodes if node.accelerator}):
+            mark = free.checkpoint()
+            places = self._rules.placer.place(job.id, of_type(job.spec, name), free)
+            if places is not None:
+                amounts = amounts_of(job.spec, places, self._world.nodes)
+                if self._kept.books.exceeded(queue, amounts) is None:
+                    return places, amounts
+            free.rollback(mark)
         return None
 
     # Room that is made
 
     def _make_room(self, job: Job, amounts: Amounts) -> Reason | None:
         """Claim what is about to be given back, or ask others to give back. None: there is no such room."""
-        places = self._places_when_gone(job, amounts)
-        if places is None:
-            victims = self._preempter.find(job, amounts, self._kept.runners, self._going)
-            if not victims:
+        self._close((), job)
+        nodes = self._nodes_when_gone(job, amounts)
+        if nodes is None:
+            self._kept.claims.pop(job.id, None)
+            cleared = self._preempter.find(job, amounts, self._going)
+            if cleared is None:
+                self._close(())
                 return None
-            self._found.victims += victims
-            self._going |= dict.fromkeys(victim.id for victim in victims)
-            places = self._places_when_gone(job, amounts) or ()
-        self._claimed |= {place.node for place in places}
+            self._found.victims += cleared.all
+            self._going |= dict.fromkeys(victim.id for victim in cleared.all)
+            nodes = cleared.nodes
+            if cleared.moves:  # they come before it in the queue, and must not come back here
+                self._kept.claims[job.id] = frozenset(nodes)
+        self._claims[job.id] = frozenset(nodes)
         self._close(())
         return explain.making_room()
 
-    def _places_when_gone(self, job: Job, amounts: Amounts) -> tuple[Placement, ...] | None:
-        """Where it would go when those that are about to stop have stopped."""
+    def _nodes_when_gone(self, job: Job, amounts: Amounts) -> set[str] | None:
+        """Where it would be when those that are about to stop have stopped."""
         if not self._going:
             return None
-        return self._preempter.places(job, amounts, [self._world.attempts[attempt] for attempt in self._going])
+        return self._preempter.fits_without(job, amounts, [self._world.attempts[attempt] for attempt in self._going])
 
     # What is kept for those at the head
 
@@ -229,12 +240,27 @@ class Round:
                 if self._now + expected_seconds(job, self._kept.history) <= kept.starts_at:
                     continue
             closed |= kept.nodes
-        self._close(closed)
+        self._close(closed, job)
 
-    def _close(self, nodes: Iterable[str]) -> None:
-        """Close these nodes, and those on which room is being made for somebody; no others."""
+    def _close(self, nodes: Iterable[str], job: Job | None = None) -> None:
+        """Close these nodes, and those on which room is being made for anybody but this job; no others."""
         self._kept.free.reopen()
-        self._kept.free.close(self._claimed.union(nodes))
+        self._kept.free.close(nodes)
+        for claimer, claimed in self._claims.items():
+            if job is None or claimer != job.id:
+                self._kept.free.close(claimed)
+
+    def _look_for_turns(self) -> None:
+        """One that waits may have somebody's place later: when that one's turn has come, or its own patience is over."""
+        soonest = self._kept.runners.next_turn
+        if self._found.waits and soonest is not None and not self._found.opens and not self._found.victims:
+            self._look_again(max(soonest, self._now + TURN_SECONDS))
+        for job_id in self._found.waits:
+            job = self._world.jobs[job_id]
+            patience = self._rules.policy_of(job.spec.queue).patience_seconds(
+                Facts(job, None, self._now, self._kept.history)
+            )
+            self._look_again(job.queued_since + patience)
 
     def _look_again(self, moment: float) -> None:
         if moment > self._now:

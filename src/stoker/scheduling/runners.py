@@ -1,16 +1,19 @@
-"""Who runs, from whom a place is taken first to whom it is taken last."""
+"""Who runs, and who would be stopped first for others."""
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from enum import IntEnum
 
 from stoker.core.job import Attempt, Job
 from stoker.core.spec import JobSpec
+from stoker.core.world import World
 
-from .base import Facts, Policy
+from .base import Facts, Key
 from .history import History
+from .rules import Rules
 
 Rank = tuple[tuple[float, ...], float, str]
 
@@ -31,42 +34,93 @@ class Kind(IntEnum):
 class Runners:
     """Live attempts that nobody has asked to stop, by queue and kind, each in the order in which they are victims.
 
-    Who comes last by the policy of the queue goes first; of these, who was placed last; then by id. Where a key changes by
-    time alone, `refresh` puts its attempt in its new place.
+    Who has the greatest hold by the policy of the queue, which is the weakest, goes first; of these, who was placed last; then
+    by id. An attempt is ranked when it has run for the quantum, and anew when its hold has changed by time; and only
+    when somebody asks, so that nothing is worked out while nobody waits.
     """
 
-    def __init__(self) -> None:
-        self._ranks: dict[str, tuple[str, Kind, Rank]] = {}  # attempt id → where it stands
-        self._order: dict[tuple[str, Kind], list[Rank]] = {}
-
-    def __len__(self) -> int:
-        return len(self._ranks)
+    def __init__(self, rules: Rules, history: History) -> None:
+        self._rules = rules
+        self._history = history
+        self._all: dict[tuple[str, Kind], dict[str, None]] = {}
+        self._ranked: dict[tuple[str, Kind], list[Rank]] = {}
+        self._rank: dict[str, Rank | None] = {}  # attempt id → its rank; None: it has none yet
+        self._where: dict[str, tuple[str, Kind]] = {}
+        self._turns: list[tuple[float, str]] = []  # when whose rank is worked out
 
     def __contains__(self, attempt: str) -> bool:
-        return attempt in self._ranks
+        return attempt in self._where
 
     @property
     def queues(self) -> list[str]:
         """The queues of which somebody runs, by name."""
-        return sorted({queue for (queue, _), ranks in self._order.items() if ranks})
+        return sorted({queue for (queue, _), attempts in self._all.items() if attempts})
 
-    def of(self, queue: str, kind: Kind) -> Iterator[str]:
-        """Attempt ids, first victim first."""
-        return (rank[2] for rank in self._order.get((queue, kind), ()))
-
-    def refresh(self, job: Job, attempt: Attempt, policy: Policy, history: History, now: float) -> None:
-        """Put an attempt where it belongs now."""
-        self.discard(attempt.id)
-        queue, kind = job.spec.queue, Kind.of(job.spec)
-        key = policy.key(Facts(job, attempt, now, history))
-        rank = (tuple(-part for part in key), -attempt.placed_at, attempt.id)
-        self._ranks[attempt.id] = (queue, kind, rank)
-        insort(self._order.setdefault((queue, kind), []), rank)
+    def add(self, job: Job, attempt: Attempt) -> None:
+        """One more runs."""
+        if attempt.id not in self._where:
+            where = self._where[attempt.id] = (job.spec.queue, Kind.of(job.spec))
+            self._all.setdefault(where, {})[attempt.id] = None
+            self._rank[attempt.id] = None
+            heapq.heappush(self._turns, (attempt.placed_at + self._rules.site.preemption.quantum_seconds, attempt.id))
 
     def discard(self, attempt: str) -> None:
         """It runs no more, or is about to stop."""
-        found = self._ranks.pop(attempt, None)
-        if found is not None:
-            queue, kind, rank = found
-            ranks = self._order[queue, kind]
+        where = self._where.pop(attempt, None)
+        if where is not None:
+            del self._all[where][attempt]
+            self._unrank(attempt, where)
+            del self._rank[attempt]
+
+    def all_of(self, queue: str, kind: Kind) -> list[str]:
+        """All of a queue and kind, however young, the youngest first."""
+        return list(reversed(self._all.get((queue, kind), ())))
+
+    def grown(self, queue: str, kind: Kind) -> Iterator[str]:
+        """Those that have run for the quantum, first victim first."""
+        return (rank[2] for rank in self._ranked.get((queue, kind), ()))
+
+    @property
+    def all_grown(self) -> Iterator[str]:
+        """All that have run for the quantum, in no order that matters."""
+        return (attempt for attempt, rank in self._rank.items() if rank is not None)
+
+    def weaker(self, queue: str, kind: Kind, claim: Key) -> Iterator[str]:
+        """Of those, the ones whose hold is weaker than this claim."""
+        for rank in self._ranked.get((queue, kind), ()):
+            if not claim < tuple(-part for part in rank[0]):
+                return
+            yield rank[2]
+
+    def refresh(self, world: World, now: float) -> None:
+        """Work out the ranks whose turn has come."""
+        while self._turns and self._turns[0][0] <= now:
+            attempt_id = heapq.heappop(self._turns)[1]
+            where = self._where.get(attempt_id)
+            if where is None:
+                continue
+            attempt = world.attempts[attempt_id]
+            policy, facts = self._rules.policy_of(where[0]), Facts(world.jobs[attempt.job], attempt, now, self._history)
+            hold = policy.hold(facts)
+            self._unrank(attempt_id, where)
+            if hold is None:
+                hold = ()  # nobody of its queue has its place, but it may be one that said it gives way
+            rank = self._rank[attempt_id] = (tuple(-part for part in hold), -attempt.placed_at, attempt_id)
+            insort(self._ranked.setdefault(where, []), rank)
+            turn = policy.changes_in(facts)
+            if turn is not None:
+                heapq.heappush(self._turns, (now + max(1.0, turn), attempt_id))
+
+    @property
+    def next_turn(self) -> float | None:
+        """When the next rank is to be worked out."""
+        while self._turns and self._turns[0][1] not in self._where:
+            heapq.heappop(self._turns)
+        return self._turns[0][0] if self._turns else None
+
+    def _unrank(self, attempt: str, where: tuple[str, Kind]) -> None:
+        rank = self._rank[attempt]
+        if rank is not None:
+            ranks = self._ranked[where]
             del ranks[bisect_left(ranks, rank)]
+            self._rank[attempt] = None

@@ -21,8 +21,9 @@ from .books import Books, amounts_of
 from .due import due
 from .free import Free
 from .history import History
+from .kept import Kept
 from .plan import Plan
-from .rounds import Kept, Round, standing
+from .rounds import Round, standing
 from .rules import Rules
 from .runners import Runners
 from .settle import deadlines, settle
@@ -30,6 +31,9 @@ from .waiting import Waiting
 
 UNSETTLED = frozenset({AttemptState.PLACED, AttemptState.STARTING, AttemptState.STOPPING})
 STOPPABLE = frozenset({AttemptState.STARTING, AttemptState.RUNNING})
+
+REKEY_SECONDS = 60.0
+"""So often at the most the keys of those that wait are worked out anew, where they change."""
 
 HELD = Reason(
     code="HELD", text="the admin has paused this server: nothing is started", action="restart it without --hold"
@@ -53,13 +57,15 @@ class Scheduler:
         self._newcomers: dict[str, None] = {}  # who waits and was told no reason yet
         self._is_due = True  # whether anybody may find a place since the last round
         self._has_put_off = False
+        self._shifts = any(policy.shifts for policy in (rules.policy, *rules.policies.values()))
+        self._rekeyed_at = 0.0
         self._kept = Kept(
             rules=rules,
             free=Free(()),
             empty=Free(()),
             books=Books(rules.site, ()),
             waiting=Waiting(),
-            runners=Runners(),
+            runners=Runners(rules, self._history),
             stopping={},
             history=self._history,
         )
@@ -68,6 +74,7 @@ class Scheduler:
         """What jobs that have ended teach: run times, and who has used how much. Told once, before the first decision."""
         for job in ended:
             self._history.add(job)
+            self._history.hazards.end(job, job.held_seconds, now)
             self._ended.append((job, now))
 
     def see(self, change: Change) -> None:
@@ -103,6 +110,7 @@ class Scheduler:
             waits = {}
         elif (self._is_due or self._newcomers) and len(self._kept.waiting):
             self._has_put_off = False
+            self._rekey(world, now)
             found = Round(self._kept, world, now).run(self._newcomers)
             waits = found.waits
             changes += found.opens
@@ -161,6 +169,8 @@ class Scheduler:
             if job_id:
                 looked_at.add(job_id)
             self._is_due = True
+        if self._ended:
+            self._remember_usage()
         if self._nodes_changed:
             self._rebuild(world)
             looked_at |= world.jobs.keys() | self._live.keys()
@@ -168,6 +178,16 @@ class Scheduler:
             self._follow(world, job_id, now)
         self._kept.free.settle()
         return looked_at
+
+    def _remember_usage(self) -> None:
+        """Put into the books what ended jobs have held: they belong to the past usage of who has a share."""
+        books = self._kept.books
+        for job, now in self._ended:
+            if job.ended_at is not None:
+                sharer = books.sharer(job.spec.queue, job.owner)
+                amounts = self._kept.shapes.of(job.spec).amounts
+                books.remember(sharer, amounts, job.ended_at - job.held_seconds, job.ended_at, now)
+        self._ended.clear()
 
     def _rebuild(self, world: World) -> None:
         """The nodes are others: what is free is counted anew."""
@@ -196,6 +216,7 @@ class Scheduler:
             self._wait_no_more(job_id)
             return
         self._live[job_id] = job
+        self._history.hazards.follow(job, attempt)
         for moment in deadlines(job, attempt):
             if moment > now:
                 self._push(moment, job_id)
@@ -204,6 +225,16 @@ class Scheduler:
             self._wait_no_more(job_id)
         elif job_id not in self._kept.waiting:
             self._let_wait(job, now)
+
+    def _rekey(self, world: World, now: float) -> None:
+        """Where keys change while jobs wait, work them out anew, now and then."""
+        if self._shifts and now >= self._rekeyed_at + REKEY_SECONDS:
+            self._rekeyed_at = now
+            for job_id in list(self._kept.waiting):
+                job = world.jobs[job_id]
+                policy = self._rules.policy_of(job.spec.queue)
+                if policy.shifts:
+                    self._kept.waiting.rekey(job_id, policy.key(Facts(job, None, now, self._history)))
 
     def _let_wait(self, job: Job, now: float) -> None:
         kept = self._kept
@@ -217,6 +248,7 @@ class Scheduler:
         if job_id in self._kept.waiting:
             self._kept.waiting.discard(job_id)
             self._kept.reservations.pop(job_id, None)
+            self._kept.claims.pop(job_id, None)
             self._is_due = self._is_due or job_id not in self._held
 
     def _hold_for(self, world: World, job: Job, attempt: Attempt, now: float) -> None:
@@ -225,6 +257,7 @@ class Scheduler:
             kept.free.hold(job.spec, attempt)
             shape = kept.shapes.of(job.spec)
             amounts = shape.amounts if shape.is_definite else amounts_of(job.spec, attempt.placements, world.nodes)
+            kept.footprints.add(job.spec, attempt)
             kept.books.hold(attempt.id, job.spec.queue, kept.books.sharer(job.spec.queue, job.owner), amounts, now)
         self._held[job.id] = attempt
         if attempt.state is AttemptState.STOPPING or attempt.asked is not None:
@@ -232,27 +265,16 @@ class Scheduler:
             kept.stopping[attempt.id] = None
             kept.runners.discard(attempt.id)
         elif attempt.state in STOPPABLE:
-            policy = self._rules.policy_of(job.spec.queue)
             is_old = now - attempt.placed_at >= self._rules.site.preemption.quantum_seconds
             if attempt.id not in kept.runners and (is_old or self._rules.queue(job.spec.queue).cohort):
                 self._is_due = True  # it may be a victim from now on
-            kept.runners.refresh(job, attempt, policy, self._history, now)
-            self._push_turns(job, attempt, now)
-
-    def _push_turns(self, job: Job, attempt: Attempt, now: float) -> None:
-        """Note when this one that runs may become a victim by time alone."""
-        preemption = self._rules.site.preemption
-        grown_up = attempt.placed_at + preemption.quantum_seconds
-        if grown_up > now:
-            self._push(grown_up, job.id)
-        turn = self._rules.policy_of(job.spec.queue).changes_in(Facts(job, attempt, now, self._history))
-        if turn is not None:
-            self._push(now + max(1.0, turn), job.id)
+            kept.runners.add(job, attempt)
 
     def _give_back(self, job: Job, attempt: Attempt, now: float) -> None:
         kept = self._kept
         kept.free.release(job.spec, attempt)
         kept.books.release(attempt.id, now)
+        kept.footprints.discard(attempt.id)
         kept.runners.discard(attempt.id)
         kept.stopping.pop(attempt.id, None)
         self._unsettled.pop(attempt.id, None)
@@ -274,7 +296,9 @@ class Scheduler:
     def _remember(self, change: MoveJob) -> None:
         job = self._live.get(change.job)
         if job is not None:
-            self._history.add(replace(job, held_seconds=job.held_seconds + change.held_seconds))
+            ran_seconds = job.held_seconds + change.held_seconds
+            self._history.add(replace(job, held_seconds=ran_seconds))
+            self._history.hazards.end(job, ran_seconds, change.at)
 
     def _pauses(self, world: World, looked_at: set[str], now: float) -> dict[str, Reason]:
         """Why those wait whose time has not come."""

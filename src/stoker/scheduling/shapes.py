@@ -1,10 +1,11 @@
-"""What a job asks for, as far as placing it depends on it. Jobs of one shape are alike to the placer: one object stands for all."""
+"""What a job asks for, as far as placing it depends on it. Jobs of one shape are alike to the placer: they share one object."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from stoker.core.copies import replace
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec
 
 from .books import amounts_of, is_definite
@@ -55,3 +56,16 @@ class Shapes:
             self._by_groups.clear()
         self._by_groups[quick] = (spec.groups, shape)
         return shape
+
+
+def of_type(spec: JobSpec, accelerator: str) -> JobSpec:
+    """The same job, where it takes one of several types, with this one. What it does not take, it does not take now either."""
+
+    def narrowed(group: Group) -> Group:
+        machine = group.machine
+        takes = machine.accelerator == ANY_ACCELERATOR or accelerator in machine.accelerator_choices
+        if not machine.accelerator_milli or is_definite(machine.accelerator) or not takes:
+            return group
+        return replace(group, machine=replace(machine, accelerator=accelerator))
+
+    return replace(spec, groups=tuple(narrowed(group) for group in spec.groups))

@@ -40,6 +40,19 @@ class Waiting:
         insort(self._sharers.setdefault(sharer, {}).setdefault(shape, []), entry)
         self._places[job.id] = (sharer, shape, entry)
 
+    def __iter__(self) -> Iterator[str]:
+        """Job ids, in the order in which they came."""
+        return iter(self._places)
+
+    def rekey(self, job: str, key: Key) -> None:
+        """Its key is another now."""
+        sharer, shape, entry = self._places[job]
+        if key != entry[0]:
+            entries, anew = self._sharers[sharer][shape], (key, entry[1], entry[2])
+            del entries[bisect_left(entries, entry)]
+            insort(entries, anew)
+            self._places[job] = (sharer, shape, anew)
+
     def discard(self, job: str) -> None:
         """It waits no more."""
         if job in self._places:

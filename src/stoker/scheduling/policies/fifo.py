@@ -8,13 +8,23 @@ from stoker.scheduling.base import Facts, Key
 class Fifo:
     """By the time of submission alone."""
 
+    shifts = False
+
     def key(self, facts: Facts) -> Key:
         """All alike: the time of submission decides, then the id."""
         return ()
 
-    def preempts(self, waiter: Facts, runner: Facts) -> bool:
-        """Never."""
-        return False
+    def claim(self, waiter: Facts) -> Key | None:
+        """None: nobody is stopped for anybody."""
+        return None
+
+    def hold(self, runner: Facts) -> Key | None:
+        """None: it runs to its end."""
+        return None
+
+    def patience_seconds(self, waiter: Facts) -> float:
+        """None is asked."""
+        return 0.0
 
     def changes_in(self, runner: Facts) -> float | None:
         """Never."""

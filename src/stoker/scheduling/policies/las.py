@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from stoker.scheduling.base import Facts, Key
+from stoker.scheduling.patience import patience_seconds
 
 
 class Las:
@@ -12,6 +13,8 @@ class Las:
 
     A job sinks to the next level as it runs, and who waits on a lower level may have its place.
     """
+
+    shifts = False
 
     def __init__(self, first_gpu_hours: float = 1.0, factor: float = 4.0, levels: int = 6) -> None:
         self._floors = [first_gpu_hours * 3600 * factor**n for n in range(int(levels) - 1)]
@@ -24,9 +27,17 @@ class Las:
         """The level."""
         return (self.level(facts),)
 
-    def preempts(self, waiter: Facts, runner: Facts) -> bool:
-        """If it is on a lower level."""
-        return self.level(waiter) < self.level(runner)
+    def claim(self, waiter: Facts) -> Key | None:
+        """The level."""
+        return (self.level(waiter),)
+
+    def hold(self, runner: Facts) -> Key | None:
+        """The level."""
+        return (self.level(runner),)
+
+    def patience_seconds(self, waiter: Facts) -> float:
+        """One that was stopped itself waits a while before others are stopped for it; so does a small new one."""
+        return patience_seconds(waiter)
 
     def changes_in(self, runner: Facts) -> float | None:
         """When it sinks."""

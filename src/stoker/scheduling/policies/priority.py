@@ -11,6 +11,8 @@ class Priority:
     As all that wait age alike, their order stays: it goes by priority and the time of submission.
     """
 
+    shifts = False
+
     def __init__(self, points_per_hour: float = 10.0) -> None:
         self._points_per_second = points_per_hour / 3600
 
@@ -18,9 +20,17 @@ class Priority:
         """Points, as they would stand at one moment for all."""
         return (facts.job.submitted_at * self._points_per_second - facts.job.spec.priority,)
 
-    def preempts(self, waiter: Facts, runner: Facts) -> bool:
-        """Greater priority as submitted: age puts nobody off a machine."""
-        return waiter.job.spec.priority > runner.job.spec.priority
+    def claim(self, waiter: Facts) -> Key | None:
+        """Its priority as submitted: age puts nobody off a machine."""
+        return (-waiter.job.spec.priority,)
+
+    def hold(self, runner: Facts) -> Key | None:
+        """Its priority as submitted."""
+        return (-runner.job.spec.priority,)
+
+    def patience_seconds(self, waiter: Facts) -> float:
+        """None is asked."""
+        return 0.0
 
     def changes_in(self, runner: Facts) -> float | None:
         """Never."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stoker.scheduling.base import Facts, Key
+from stoker.scheduling.patience import patience_seconds
 
 UNKNOWN_SECONDS = 3600.0
 """What is assumed of a job of which nothing is known, before anything has ended."""
@@ -11,6 +12,8 @@ UNKNOWN_SECONDS = 3600.0
 class Srsf:
     """The least expected remaining device-seconds first. A running one is put off for `gain` times less."""
 
+    shifts = True
+
     def __init__(self, gain: float = 4.0) -> None:
         self._gain = gain
 
@@ -18,9 +21,17 @@ class Srsf:
         """Expected remaining device-seconds, as known when it was queued."""
         return (_remaining_service(facts),)
 
-    def preempts(self, waiter: Facts, runner: Facts) -> bool:
-        """If that needs far less, the restart paid for."""
-        return _remaining_service(waiter) * self._gain < _remaining_service(runner)
+    def claim(self, waiter: Facts) -> Key | None:
+        """What it needs, so many times over."""
+        return (_remaining_service(waiter) * self._gain,)
+
+    def hold(self, runner: Facts) -> Key | None:
+        """What it needs still."""
+        return (_remaining_service(runner),)
+
+    def patience_seconds(self, waiter: Facts) -> float:
+        """As long as under the other policies that stop anybody."""
+        return patience_seconds(waiter)
 
     def changes_in(self, runner: Facts) -> float | None:
         """Its expectation shifts while it runs: looked at again after it has run half as long again."""

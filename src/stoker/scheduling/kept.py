@@ -1,0 +1,34 @@
+"""What a scheduler keeps between decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .books import Books
+from .footprints import Footprints
+from .free import Free
+from .history import History
+from .reserve import Reservation
+from .rules import Rules
+from .runners import Runners
+from .shapes import Shape, Shapes
+from .waiting import Waiting
+
+
+@dataclass(slots=True)
+class Kept:
+    """What is kept between rounds."""
+
+    rules: Rules
+    free: Free
+    empty: Free  # the same nodes, with nobody on them
+    books: Books
+    waiting: Waiting
+    runners: Runners
+    stopping: dict[str, None]  # attempts that are about to give back what they hold
+    history: History
+    footprints: Footprints = field(default_factory=Footprints)
+    claims: dict[str, frozenset[str]] = field(default_factory=dict)  # job id → nodes from which others are moved for it
+    shapes: Shapes = field(default_factory=Shapes)
+    possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape
+    reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it
