@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -15,6 +15,7 @@ from stoker.core.errors import StokerError
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
 from stoker.engines.base import Engine
+from stoker.scheduling.history import History
 from stoker.scheduling.rules import Rules
 from stoker.scheduling.scheduler import Scheduler
 from stoker.store.base import Store
@@ -48,6 +49,7 @@ class Loop:
     enact: Enact
     clock: Clock
     hold: bool = False
+    histories: Callable[[], History] = History  # what a new scheduler learns run times with
     _world: World = field(init=False)
     _scheduler: Scheduler = field(init=False)
     _nodes: NodeWatch = field(init=False)
@@ -111,6 +113,10 @@ class Loop:
         if self._thread is not None:
             self._thread.join()
 
+    def ring(self) -> None:
+        """Look now: there is news that no commit tells of."""
+        self._bell.set()
+
     def next_deadline(self) -> float | None:
         """When time alone will next demand a round, in seconds since the epoch. None: never."""
         return self._scheduler.next_deadline()
@@ -147,7 +153,7 @@ class Loop:
         """A world of our own, and a scheduler that knows what this site's ended jobs teach."""
         now = self.clock.now()
         self._world = self.store.world()
-        self._scheduler = Scheduler(self.rules, hold=self.hold)
+        self._scheduler = Scheduler(self.rules, hold=self.hold, history=self.histories())
         self._scheduler.learn(self.store.ended(now - REMEMBERED_SECONDS, MOST_REMEMBERED), now)
 
     def _catch_up(self) -> None:

@@ -19,6 +19,8 @@ from stoker.core.world import World
 Indices = NDArray[np.intp]
 Choose = Callable[[Machine, str, Indices], int]
 
+_NOWHERE: Indices = np.zeros(0, dtype=np.intp)
+
 
 class _Step(NamedTuple):
     """One change of what is free, to be undone."""
@@ -56,6 +58,7 @@ class Free:
         self._soft = np.array([node.soft for node in self.nodes], dtype=bool)
         self._has_soft = bool(self._soft.any())
         self._closed_any = False
+        self._most_whole: int | None = None  # worked out when it is asked for
         self._device_index = [{name: d for d, name in enumerate(node.devices)} for node in self.nodes]
         self._on: dict[str, dict[int, int]] = {}  # gang → node → how many replicas
         self._log: list[_Step] = []
@@ -106,23 +109,33 @@ class Free:
 
     def fitting(self, machine: Machine, gang: str, among: Indices) -> Indices:
         """Of these nodes, those on which one more replica fits now. On a soft node one gang alone may exceed vCPUs and memory."""
-        these = slice(None) if among.size == len(self.nodes) else among  # all nodes are looked at where they lie
-        fits = (self.vcpus_milli[these] >= vcpus_milli(machine.vcpus)) & (
-            self.memory_mib[these] >= memory_mib(machine.memory_gb)
+        # Devices first: of them there is the least, so little is left to be looked at.
+        if machine.accelerator_milli >= WHOLE_DEVICE_MILLI:
+            if machine.accelerators > self._most(self.whole):
+                return _NOWHERE
+            among = among[self.whole[among] >= machine.accelerators]
+        elif machine.accelerator_milli:
+            among = among[self.largest[among] >= machine.accelerator_milli]
+        if self._closed_any and among.size:
+            among = among[~self.closed[among]]
+        if not among.size:
+            return among
+        fits = (self.vcpus_milli[among] >= vcpus_milli(machine.vcpus)) & (
+            self.memory_mib[among] >= memory_mib(machine.memory_gb)
         )
         if self._has_soft:
             mine = self._on.get(gang)
-            others = self.holders[these]
+            others = self.holders[among]
             if mine:
                 others = others - np.isin(among, list(mine))
-            fits |= self._soft[these] & (others == 0)
-        if machine.accelerator_milli >= WHOLE_DEVICE_MILLI:
-            fits &= self.whole[these] >= machine.accelerators
-        elif machine.accelerator_milli:
-            fits &= self.largest[these] >= machine.accelerator_milli
-        if self._closed_any:
-            fits &= ~self.closed[these]
+            fits |= self._soft[among] & (others == 0)
         return among[fits]
+
+    def _most(self, whole: NDArray[np.int32]) -> int:
+        """The most whole devices that are free on one node."""
+        if self._most_whole is None:
+            self._most_whole = int(whole.max(initial=0))
+        return self._most_whole
 
     def names_on(self, among: Iterable[int]) -> list[str]:
         """The gangs that hold something on these nodes, by name."""
@@ -211,6 +224,7 @@ class Free:
             free, count = self.devices[node], len(step.devices)
             free[list(step.devices)] += sign * step.milli
             self.milli[node] += sign * step.milli * count
+            self._most_whole = None
             if step.milli == WHOLE_DEVICE_MILLI:
                 self.whole[node] += sign * count
                 self.largest[node] = WHOLE_DEVICE_MILLI if self.whole[node] else free.max()

@@ -30,11 +30,13 @@ class History:
         self.hazards = Hazards()
         self._circles: dict[tuple[object, ...], _Circle] = {}
         self._overhead = _Circle()
+        self._keys: dict[str, tuple[tuple[object, ...], ...]] = {}  # job id → its circles
 
     def add(self, job: Job) -> None:
         """Learn of a job that has ended by itself."""
+        keys = self._keys.pop(job.id, None) or tuple(_circles(job))
         if job.held_seconds > 0:
-            for key in _circles(job):
+            for key in keys:
                 self._circles.setdefault(key, _Circle()).add(job.held_seconds)
 
     def add_overhead(self, seconds: float) -> None:
@@ -48,7 +50,10 @@ class History:
 
     def runs(self, job: Job) -> Sequence[float]:
         """Run times of the narrowest circle that has enough of them, ascending, in seconds. Empty: nothing is known."""
-        for key in _circles(job):
+        keys = self._keys.get(job.id)
+        if keys is None or keys[1] != (job.owner, job.spec.accelerator_milli) or keys[2][0] != job.spec.queue:
+            keys = self._keys[job.id] = tuple(_circles(job))  # also of one that asks what would be if it were another
+        for key in keys:
             circle = self._circles.get(key)
             if circle is not None and len(circle.ordered) >= ENOUGH:
                 return circle.ordered

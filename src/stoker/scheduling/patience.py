@@ -11,8 +11,8 @@ STOPPED_SECONDS = 1200.0
 """One that was stopped for others does not have others stopped in turn at once: that would be a carousel."""
 
 
-def patience_seconds(waiter: Facts) -> float:
-    """How long it has to have waited."""
+def patience_seconds(waiter: Facts, stopped_seconds: float) -> float:
+    """How long it has to have waited. `stopped_seconds`: for one that was stopped for others itself; 0: nobody is patient."""
     if waiter.job.preemptions:
-        return STOPPED_SECONDS
-    return ALONE_SECONDS if waiter.gpus <= 1 else 0.0
+        return stopped_seconds
+    return min(ALONE_SECONDS, stopped_seconds) if waiter.gpus <= 1 else 0.0

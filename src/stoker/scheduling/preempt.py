@@ -148,10 +148,14 @@ class Preempter:
         if fitting.size:  # where it fits as it is, the fullest node
             return _Option(0.0, int(fitting[self._free.milli[fitting].argmin()]), [], [])
         options: list[_Option] = []
+        elsewhere = int(self._free.milli[~self._free.closed].sum()) if may_move else 0
+        may_move = elsewhere > 0  # who is moved has to go somewhere
         for node in self._promising(job, machine, nodes, by_node, may_move).tolist():
             on_it = by_node.get(self._free.nodes[node].name, ())
             option = self._option(job, machine, node, on_it, cleared, going, may_move)
-            if option is not None:
+            if option is None:
+                continue
+            if not option.moves or self._milli(option.moves) <= elsewhere - int(self._free.milli[node]):
                 options.append(option)
         options.sort(key=lambda option: (option.cost, option.node))
         for option in options[:MOST_OPTIONS]:
@@ -294,6 +298,10 @@ class Preempter:
             moves.append(attempt)
             lacks_milli -= milli
         return moves if lacks_milli <= 0 else None
+
+    def _milli(self, attempts: Iterable[Attempt]) -> int:
+        """What they hold of devices, all together."""
+        return sum(self._world.jobs[attempt.job].spec.accelerator_milli for attempt in attempts)
 
     def _cost(self, victims: Iterable[Attempt]) -> float:
         """The fewest jobs; of as many, the larger gangs; those that lose all their work only when there is nobody else."""

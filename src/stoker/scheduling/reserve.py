@@ -30,17 +30,34 @@ def reserve(
 ) -> Reservation | None:
     """The first moment at which the whole gang would fit, as one attempt after the other ends. None: never."""
     ends = sorted((expected_end(world.jobs[a.job], a, history, now), a.id) for a in attempts)
-    low, high = 0, len(ends)  # it fits when the first `high` have ended, and not when the first `low` have
-    if _nodes_after(job, ends[:high], world, free, placer) is None:
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _nodes_after(job, ends[:middle], world, free, placer) is None:
-            low = middle
-        else:
-            high = middle
-    nodes = _nodes_after(job, ends[:high], world, free, placer)
-    return Reservation(job.id, ends[high - 1][0] if high else now, nodes or frozenset())
+    begin = free.checkpoint()
+    marks = [begin]  # by how many have been taken away
+    found = _nodes(job, free, placer)
+    if found is None:
+        fits_not, step = 0, 1
+        while found is None and fits_not < len(ends):  # ever more of them, until it fits
+            _take_away(ends[fits_not : fits_not + step], world, free, marks)
+            found = _nodes(job, free, placer)
+            if found is None:
+                fits_not, step = len(marks) - 1, 2 * step
+        fits = len(marks) - 1
+        while found is not None and fits - fits_not > 1:  # and then as few of them as will do
+            middle = (fits + fits_not) // 2
+            if len(marks) - 1 > middle:
+                free.rollback(marks[middle])
+                del marks[middle + 1 :]
+            else:
+                _take_away(ends[len(marks) - 1 : middle], world, free, marks)
+            fewer = _nodes(job, free, placer)
+            if fewer is None:
+                fits_not = middle
+            else:
+                fits, found = middle, fewer
+        starts_at = ends[fits - 1][0] if ends and fits else now
+    else:
+        starts_at = now
+    free.rollback(begin)
+    return None if found is None else Reservation(job.id, starts_at, found)
 
 
 def expected_end(job: Job, attempt: Attempt, history: History, now: float) -> float:
@@ -57,13 +74,16 @@ def expected_seconds(job: Job, history: History) -> float:
     return job.spec.limits.running_seconds if remaining is None else min(job.spec.limits.running_seconds, remaining)
 
 
-def _nodes_after(
-    job: Job, ended: list[tuple[float, str]], world: World, free: Free, placer: Placer
-) -> frozenset[str] | None:
-    mark = free.checkpoint()
+def _take_away(ended: list[tuple[float, str]], world: World, free: Free, marks: list[int]) -> None:
     for _, attempt_id in ended:
         attempt = world.attempts[attempt_id]
         free.release(world.jobs[attempt.job].spec, attempt)
+        marks.append(free.checkpoint())
+
+
+def _nodes(job: Job, free: Free, placer: Placer) -> frozenset[str] | None:
+    """The nodes on which it would be now. None: it would not fit."""
+    mark = free.checkpoint()
     places = placer.place(job.id, job.spec, free)
     free.rollback(mark)
     return None if places is None else frozenset(place.node for place in places)

@@ -23,10 +23,10 @@ from .waiting import Standing
 TURN_SECONDS = 60.0
 """So often at the most it is looked again who may be stopped, if only time has passed."""
 
-MOST_OF_SHAPE = 100
+MOST_TRIES = 100
 GOES_ON = ("RESERVED", "MAKING_ROOM")
 """Why one waits without the next of its shape having to: a shorter one may fit before a reservation, and others may make room
-for the next one, too. So many of one shape are looked at."""
+for the next one, too. So many are looked at in one round."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Round:
         """Walk through all that wait."""
         kept, mark = self._kept, self._kept.free.checkpoint()
         walk = kept.waiting.round(standing(kept, self._now))
-        tried: dict[tuple[str, Shape], int] = {}
+        tries = MOST_TRIES
         for sharer, job_id, shape in walk:
             job = self._world.jobs[job_id]
             outcome = self._consider(job, sharer, shape)
@@ -78,8 +78,8 @@ class Round:
                 continue
             self._found.waits[job_id] = outcome
             self._full.setdefault((job.spec.queue, shape), outcome)
-            tried[sharer, shape] = tried.get((sharer, shape), 0) + 1
-            if outcome.code in GOES_ON and tried[sharer, shape] < MOST_OF_SHAPE:
+            if outcome.code in GOES_ON and tries:
+                tries -= 1
                 walk.next_of_shape()
         self._tell(newcomers)
         self._look_for_turns()

@@ -19,6 +19,9 @@ class BestFit:
         """Places for the whole gang, or None."""
         return place_gang(gang, spec, free, choose)
 
+    def learns(self, spec: JobSpec) -> None:
+        """It goes by what is free alone."""
+
 
 def choose(machine: Machine, gang: str, fitting: Indices, free: Free) -> int:
     """The node that is left with the least."""

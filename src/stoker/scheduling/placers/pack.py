@@ -41,6 +41,9 @@ class Pack:
 
         return place_gang(gang, spec, free, choose)
 
+    def learns(self, spec: JobSpec) -> None:
+        """It goes by what is free alone."""
+
 
 def _racks(free: Free) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The rack of each node as a number; -1: unknown."""

@@ -18,6 +18,9 @@ class Spread:
         """Places for the whole gang, or None."""
         return place_gang(gang, spec, free, choose)
 
+    def learns(self, spec: JobSpec) -> None:
+        """It goes by what is free alone."""
+
 
 def choose(machine: Machine, gang: str, fitting: Indices, free: Free) -> int:
     """The node that is least used."""

@@ -7,7 +7,7 @@ while jobs run, and a job's nearest neighbours of the same user and size weigh m
 from __future__ import annotations
 
 from stoker.scheduling.base import Facts, Key
-from stoker.scheduling.patience import patience_seconds
+from stoker.scheduling.patience import STOPPED_SECONDS, patience_seconds
 
 LONGEST_GPU_SECONDS = 7e6
 """Jobs that are expected to need more go by the time of submission: among giants, order saves nobody anything."""
@@ -21,6 +21,9 @@ class Gittins:
     """By the Gittins index of attained service, times devices."""
 
     shifts = True
+
+    def __init__(self, patience: float = STOPPED_SECONDS) -> None:
+        self._patience_seconds = patience
 
     def key(self, facts: Facts) -> Key:
         """Expected device-seconds per success."""
@@ -36,7 +39,7 @@ class Gittins:
 
     def patience_seconds(self, waiter: Facts) -> float:
         """One that was stopped itself waits a while before others are stopped for it; so does a small new one."""
-        return patience_seconds(waiter)
+        return patience_seconds(waiter, self._patience_seconds)
 
     def changes_in(self, runner: Facts) -> float | None:
         """When it has outlived its span."""

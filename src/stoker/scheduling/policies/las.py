@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from stoker.scheduling.base import Facts, Key
-from stoker.scheduling.patience import patience_seconds
+from stoker.scheduling.patience import STOPPED_SECONDS, patience_seconds
 
 
 class Las:
@@ -16,7 +16,10 @@ class Las:
 
     shifts = False
 
-    def __init__(self, first_gpu_hours: float = 1.0, factor: float = 4.0, levels: int = 6) -> None:
+    def __init__(
+        self, first_gpu_hours: float = 1.0, factor: float = 4.0, levels: int = 6, patience: float = STOPPED_SECONDS
+    ) -> None:
+        self._patience_seconds = patience
         self._floors = [first_gpu_hours * 3600 * factor**n for n in range(int(levels) - 1)]
 
     def level(self, facts: Facts) -> int:
@@ -37,7 +40,7 @@ class Las:
 
     def patience_seconds(self, waiter: Facts) -> float:
         """One that was stopped itself waits a while before others are stopped for it; so does a small new one."""
-        return patience_seconds(waiter)
+        return patience_seconds(waiter, self._patience_seconds)
 
     def changes_in(self, runner: Facts) -> float | None:
         """When it sinks."""

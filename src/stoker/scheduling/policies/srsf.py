@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.scheduling.base import Facts, Key
-from stoker.scheduling.patience import patience_seconds
+from stoker.scheduling.patience import STOPPED_SECONDS, patience_seconds
 
 UNKNOWN_SECONDS = 3600.0
 """What is assumed of a job of which nothing is known, before anything has ended."""
@@ -14,7 +14,8 @@ class Srsf:
 
     shifts = True
 
-    def __init__(self, gain: float = 4.0) -> None:
+    def __init__(self, gain: float = 4.0, patience: float = STOPPED_SECONDS) -> None:
+        self._patience_seconds = patience
         self._gain = gain
 
     def key(self, facts: Facts) -> Key:
@@ -31,7 +32,7 @@ class Srsf:
 
     def patience_seconds(self, waiter: Facts) -> float:
         """As long as under the other policies that stop anybody."""
-        return patience_seconds(waiter)
+        return patience_seconds(waiter, self._patience_seconds)
 
     def changes_in(self, runner: Facts) -> float | None:
         """Its expectation shifts while it runs: looked at again after it has run half as long again."""
