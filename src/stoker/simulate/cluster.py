@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.node import Node
-from stoker.core.spec import ANY_ACCELERATOR, WHOLE_DEVICE_MILLI, Group, JobSpec, Limits, Machine, Program
+from stoker.core.spec import ANY_ACCELERATOR, WHOLE_DEVICE_MILLI, Group, JobSpec, Limits, Machine, Program, Retry
 
 from .trace import TraceJob, TraceNode
 
@@ -16,26 +16,26 @@ MOST_NODES = 100_000
 MOST_GPUS_A_NODE = 64
 ENGINE = "simulated"
 _PART = re.compile(r"(\d+)x(\d+)x([A-Za-z0-9_-]+)")
-_FOR_EVER = Limits(running_seconds=1e15)
+FOR_EVER = Limits(running_seconds=1e15)
+PATIENT = Retry(whole_job=100)
+"""A job that has lost its machine so often is given up. Live jobs are given up sooner; a trace's run to their end."""
 _PROGRAM = Program(command=("simulated",))
 
 
-def nodes_of_text(text: str) -> list[Node]:
+def nodes_of_text(text: str, option: str = "--nodes") -> list[Node]:
     """`80x8xV100,10x4xT4`: eighty nodes of eight V100, ten of four T4. Raises BadSpec with everything that is wrong."""
     shapes: list[TraceNode] = []
     violations: list[Violation] = []
     for part in (part.strip() for part in text.split(",")):
         match = _PART.fullmatch(part)
         if match is None:
-            violations.append(Violation("--nodes", f"{part!r} is not NODESxGPUSxTYPE, such as 80x8xV100"))
+            violations.append(Violation(option, f"{part!r} is not NODESxGPUSxTYPE, such as 80x8xV100"))
         elif int(match[1]) < 1 or int(match[2]) > MOST_GPUS_A_NODE:
-            violations.append(
-                Violation("--nodes", f"{part!r}: at least 1 node, and at most {MOST_GPUS_A_NODE} GPUs each")
-            )
+            violations.append(Violation(option, f"{part!r}: at least 1 node, and at most {MOST_GPUS_A_NODE} GPUs each"))
         else:
             shapes.append(TraceNode(count=int(match[1]), gpus=int(match[2]), accelerator=match[3]))
     if sum(shape.count for shape in shapes) > MOST_NODES:
-        violations.append(Violation("--nodes", f"more than {MOST_NODES:,} nodes"))
+        violations.append(Violation(option, f"more than {MOST_NODES:,} nodes"))
     if violations:
         raise BadSpec(violations)
     return nodes_of(shapes)
@@ -66,12 +66,11 @@ class Cutter:
     """Cuts the gangs of a trace into replicas for nodes of a size: whole nodes and a rest, as few as can be."""
 
     gpus_a_node: int
-    resumable: bool = True
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], *, resumable: bool = True) -> Cutter:
+    def of(cls, nodes: Sequence[Node]) -> Cutter:
         """For the largest of these nodes."""
-        return cls(max((len(node.devices) for node in nodes), default=0), resumable)
+        return cls(max((len(node.devices) for node in nodes), default=0))
 
     def groups(self, job: TraceJob) -> tuple[Group, ...]:
         """The roles of one job."""
@@ -106,7 +105,7 @@ class Cutter:
             parts.append(("evaluator", 1, rest))
         return parts
 
-    def spec(self, job: TraceJob, groups: tuple[Group, ...], queue: str) -> JobSpec:
+    def spec(self, job: TraceJob, groups: tuple[Group, ...], queue: str, *, resumable: bool) -> JobSpec:
         """What the job asks for."""
         return JobSpec(
             kind="simulated",
@@ -114,6 +113,7 @@ class Cutter:
             groups=groups,
             queue=queue,
             priority=job.priority,
-            resumable=self.resumable,
-            limits=_FOR_EVER,
+            resumable=resumable,
+            limits=FOR_EVER,
+            retry=PATIENT,
         )
