@@ -24,6 +24,7 @@ PARTS = {
     "jobs100": "100 short jobs to their end",
     "logs": "a program that prints 100 MB, to a client that follows it",
     "tick": "one decision in a large cluster",
+    "forecast": "how true it is what `stoker why` says of a job's start, on the Philly trace",
 }
 
 
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.runs is not None and asked.runs < 1:
         parser.error("--runs: at least 1")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers we started end with us
-    for name in [name for name in os.environ if name.startswith("STOKER_")]:
+    for name in [name for name in os.environ if name.startswith("STOKER_") and name != "STOKER_TRACES"]:
         del os.environ[name]  # the servers and commands that we start are ours alone
     about = machine()
     print("  ".join(f"{key}: {value}" for key, value in about.items()), flush=True)

@@ -23,6 +23,7 @@ from typing import Any
 import click
 
 from docs.draw_api import api
+from docs.draw_site import site
 from docs.markdown import page, table
 from stoker.api.errors import STATUS
 from stoker.cli import show
@@ -78,7 +79,7 @@ CAUSE = {
     Cause.LAUNCH_FAILED: "A program could not be started at all.",
     Cause.REPLICA_LOST: "A replica is gone and left no result.",
     Cause.NODE_LOST: "A machine is gone. No engine reports this yet.",
-    Cause.PREEMPTED: "The devices went to somebody else. No policy does this yet.",
+    Cause.PREEMPTED: "Its machines went to a job before it; it goes on later ([site.md](site.md#preemption)).",
     Cause.DRAINED: "The machine is taken out of service. Nothing does this yet.",
     Cause.TIMED_OUT: "It ran longer than maxRunningTime.",
     Cause.WAITED_OUT: "It was not RUNNING within maxWaitTime.",
@@ -101,11 +102,14 @@ SHOWN = {
     ShownState.CANCELLED: "It was ended.",
 }
 REASONS = {
-    "NO_ROOM": "It is its turn, but not enough is free. The text names the jobs that hold it.",
-    "BEHIND": "A job before it in the queue waits for the same kind of machine. The text names that job.",
+    "NO_ROOM": "It is its turn, but not enough is free for the whole gang.",
+    "BEHIND": "Others that want the same kind of machine are before it in the queue.",
+    "RESERVED": "What is free is kept for a job before it, which this one would delay.",
+    "MAKING_ROOM": "Others are being stopped for it: preempted, or gone already but for their last seconds.",
+    "QUOTA": "Its queue holds all that it may of some resource ([site.md](site.md#quotas)).",
+    "NO_SUCH_NODES": "Nodes that could hold it were there when it was submitted, and are there no more.",
     "BACKOFF": "It failed and is tried again after a pause of 1, 2, 4 … seconds, 60 at most.",
     "HELD": "The server was started with `--hold`: jobs are accepted, and none is started.",
-    "NO_SUCH_NODES": "Nodes that could hold it were there when it was submitted, and are there no more.",
 }
 TYPES = {
     "_text": "text",
@@ -270,6 +274,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "errors.md": error_codes,
     "api.md": api,
     "fields.md": fields,
+    "site.md": site,
 }
 
 

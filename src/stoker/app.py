@@ -40,6 +40,7 @@ from stoker.hardware.accelerators import find_accelerator
 from stoker.registry import load, names
 from stoker.runtime.zipapp import build as build_runtime
 from stoker.scheduling.rules import rules_of
+from stoker.simulate.outlooks import PlayedOutlooks
 from stoker.store.base import Store
 from stoker.store.files import Files, has_cloud_credentials
 from stoker.store.logs import Logs
@@ -112,6 +113,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         store=store,
         commands=Commands(store=store, files=files, rules=rules, clock=clock, images=images),
         queue=Queue(store, rules, clock),
+        outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
         logs=logs,
         files=files,
         objects=objects,

@@ -119,8 +119,25 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("auth", _flag, True, "Whether the server asks for a token. Without it, only on loopback."),
     Setting("hold", _flag, False, "Accept jobs, but start none (an admin's pause)."),
     Setting("fake", _text, "", "Virtual nodes to declare, such as 10x4xT4,3xn1-highmem-8."),
-    Setting("policy", _text, "fifo", "The order of the queue."),
-    Setting("placer", _text, "best-fit", "How a gang is placed on nodes."),
+    Setting(
+        "site",
+        _text,
+        "",
+        "The site file: queues, quotas, who goes first (docs/site.md). A relative path starts at the home. Default:"
+        " `site.toml` in the home, if it is there.",
+    ),
+    Setting(
+        "policy",
+        _text,
+        "priority",
+        "The order of the queue: a policy (docs/site.md). The site file's goes over the default, a setting over both.",
+    ),
+    Setting(
+        "placer",
+        _text,
+        "best-fit",
+        "How a gang is placed on nodes: a placer (docs/site.md). As with `policy`, a setting goes over the site file.",
+    ),
     Setting("grace_seconds", _seconds, 30.0, "Between SIGTERM and SIGKILL, when a replica is stopped."),
     Setting("buckets", _table, {}, "Buckets that are folders of this machine: name → folder."),
     Setting(

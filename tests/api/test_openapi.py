@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from stoker import __version__
-from stoker.api.dialects.native.schemas import errors, events, files, jobs, server
+from stoker.api.dialects.native.schemas import errors, events, files, history, jobs, outlook, queue, server
 from stoker.app import Stoker
 from tests.api.bodies import PACKAGE, a_job_body, a_run
 
@@ -94,10 +94,14 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
     stoker.loop.settle_down()
     conforms(files.Uploaded, http.put("/stoker/v1/files/gs/some-bucket/out/x", content=b"x").json())
     conforms(jobs.JobDetails, http.post(f"{PROJECT}/jobs:run", json=a_run("third")).json())
+    conforms(outlook.DryRun, http.post(f"{PROJECT}/jobs:dryRun", json=a_job_body("fourth")).json())
+    conforms(outlook.DryRun, http.post(f"{PROJECT}/jobs:dryRunCommand", json=a_run("fourth", gpus=4)).json())
     for kind, path in (
         (server.Status, "/stoker/v1/status"),
         (server.Settings, "/stoker/v1/settings"),
         (server.Nodes, "/stoker/v1/nodes"),
+        (queue.TheQueue, "/stoker/v1/queue"),
+        (history.History, "/stoker/v1/history"),
         (jobs.LiveJobs, "/stoker/v1/jobs"),
         (jobs.JobList, f"{PROJECT}/jobs"),
         (jobs.Artifacts, f"{PROJECT}/jobs/first/artifacts"),
@@ -107,7 +111,7 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
             for kind, path in (
                 (jobs.JobDetails, ""),
                 (jobs.Story, "/story"),
-                (jobs.Explanation, "/explain"),
+                (outlook.Explanation, "/explain"),
                 (jobs.Metrics, "/metrics"),
             )
         ),
@@ -126,7 +130,7 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
 def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
     kinds = {
         kind.__name__: kind
-        for module in (errors, files, jobs, server)
+        for module in (errors, files, history, jobs, outlook, queue, server)
         for kind in vars(module).values()
         if isinstance(kind, type)
     }

@@ -72,7 +72,7 @@ def test_nothing_asked_for_shows_the_help(cli: Cli) -> None:
         (["up", "--port", "70000"], "70000 is not in the range"),
         (["run", "python", "train.py", "--epochs", "3"], "stoker run -- python train.py --epochs 3"),
         (["run", "--gpus", "1"], "what is to run?"),
-        (["run", "--gpus", "65", "--", "x"], "65 is not in the range"),
+        (["run", "--gpus", "65", "--", "x"], "65.0 is not in the range"),
         (["local", "train"], "Missing option '--module-name'"),
         (["completion", "tcsh"], "'bash', 'zsh', 'fish'"),
         (["jobs", "submit", "training", "j", "--async", "--stream-logs"], "exclude each other"),

@@ -68,6 +68,22 @@ def test_a_script_with_all_that_it_may_want(stoker: Stoker) -> None:
         assert archive.namelist() == ["train.py"]
 
 
+def test_whose_turn_it_is_goes_with_jobs_of_every_kind(trainer: Path, stoker: Stoker) -> None:
+    asked: dict[str, Any] = {"queue": "default", "priority": 7, "preemptible": True, "resumable": True}
+    command = sdk.submit("train.py", gpus=0.5, gpu_type="T4,K80", **asked)
+    training = sdk.submit(package_path="trainer", module="trainer.task", labels={"team": "a"}, **asked)
+    for job in (command, training):
+        spec = stoker.store.job(f"{job.project}/{job.name}").job.spec
+        assert (spec.queue, spec.priority, spec.preemptible, spec.resumable) == ("default", 7, True, True)
+    assert command.describe()["machines"][0]["accelerators"] == 0.5
+    assert request_of(stoker, training)["labels"]["team"] == "a"
+    with pytest.raises(NotReady, match="no queue 'nobodys'"):
+        sdk.submit("train.py", queue="nobodys")
+    for wrong in ({"preemptible": "no"}, {"priority": 1.5}, {"queue": 3}, {"gpus": -1}, {"gpus": math.nan}):
+        with pytest.raises(BadSpec, match=next(iter(wrong))):
+            sdk.submit("train.py", **wrong)
+
+
 def test_the_folder_is_sent_once_and_may_be_another(tmp_path: Path, stoker: Stoker) -> None:
     first, second = sdk.submit("train.py"), sdk.submit(Path("train.py"))
     assert first.name.startswith("train_") and first.name != second.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from stoker.clock import ManualClock
 from stoker.control import queue as queue_module
 from stoker.control.queue import Queue
 from stoker.core.changes import Submit
-from stoker.core.site import Site
+from stoker.core.site import Queue as SiteQueue
+from stoker.core.site import Quota, Site
 from stoker.scheduling.rules import rules_of
 from stoker.store.base import Line
 from stoker.store.memory import MemoryStore
@@ -77,3 +79,49 @@ def test_from_far_behind_it_reads_the_world_anew(store: CountingStore) -> None:
     store.commit([Submit(job=a_job(f"j{n}", at=n + 1)) for n in range(many)], by="u")
     assert queue.position(f"p/j{many - 1}") == many + 1
     assert (store.worlds, store.lines) == (2, 0)
+
+
+def test_how_the_queues_stand_and_who_waits(tmp_path: Path) -> None:
+    quotas = {"T4": Quota(nominal_milli=4000), "CPU": Quota(nominal_milli=9000)}
+    site = Site(
+        queues={
+            "default": SiteQueue(name="default"),
+            "lab": SiteQueue(name="lab", weight=2.0, policy="fifo", quotas=quotas),
+        }
+    )
+    house = a_house(tmp_path, "n0:4 n1:4", site=site)
+    queue = Queue(house.store, rules_of(site), house.clock)
+    house.submit("runs", gpus=4, queue="lab")
+    house.tick()
+    house.submit("waits", gpus=4, queue="lab")
+    house.submit("high", gpus=4, workers=1, priority=7)
+    house.tick(seconds=60)
+    view = queue.view()
+    default, lab = view.queues
+    assert (default.running, default.waiting, default.part, default.is_full) == (0, 1, 0.0, False)
+    assert (lab.running, lab.waiting, lab.part, lab.is_full) == (1, 1, 0.5, True)
+    assert (lab.held["T4"], lab.held["CPU"]) == (4000, 1000)
+    found = [(waiter.position, waiter.job.id, waiter.key) for waiter in view.waiting]
+    assert found == [(1, "p/high", "priority 7"), (2, "p/waits", "")]
+    reasons = [waiter.job.waits.code for waiter in view.waiting if waiter.job.waits]
+    assert reasons == ["NO_ROOM", "QUOTA"]
+
+
+def test_a_part_of_the_queue(store: CountingStore) -> None:
+    queue = a_queue(store)
+    store.commit([Submit(job=a_job(name, at=at)) for at, name in enumerate("abc")], by="u")
+    store.commit([Submit(job=replace(a_job("d", at=0.5), id="q/d"))], by="u")
+    view = queue.view(limit=2)
+    assert ([waiter.job.id for waiter in view.waiting], view.more) == (["p/a", "q/d"], 2)
+    view = queue.view(project="q")
+    assert ([(waiter.position, waiter.job.id) for waiter in view.waiting], view.more) == ([(2, "q/d")], 0)
+    assert queue.view(limit=0).more == 4
+
+
+def test_who_is_paused_waits_without_a_position_and_a_queue_that_is_gone_is_shown(store: CountingStore) -> None:
+    queue = a_queue(store)
+    paused, moved = a_job("paused"), a_job("moved", queue="of_old")
+    store.commit([Submit(job=replace(paused, not_before=1e12)), Submit(job=moved)], by="u")
+    view = queue.view()
+    assert [(waiter.position, waiter.job.id) for waiter in view.waiting] == [(1, "p/moved"), (None, "p/paused")]
+    assert [(standing.queue.name, standing.waiting) for standing in view.queues] == [("default", 1), ("of_old", 1)]

@@ -151,6 +151,7 @@ class Cluster(RuleBasedStateMachine):
         for _ in range(30):
             anew = Scheduler(self.rules, history=self.scheduler._history)
             anew._has_put_off = self.scheduler._has_put_off
+            anew.kept.claims = dict(self.scheduler.kept.claims)
             expected = decisions(anew.decide(self.world, self.now))
             plan = self.scheduler.decide(self.world, self.now)
             assert decisions(plan) == expected, "what is kept between decisions changes none"
@@ -331,3 +332,32 @@ def test_nobody_is_stopped_in_vain() -> None:
     happen(Submit(job=replace(a_job("one", at=7.0, gpus=2, priority=10))))
     asked = [c.attempt for c in scheduler.decide(world, 8.0).changes if isinstance(c, Ask)]
     assert asked == ["p/soft.1"]
+
+
+def test_one_that_was_stopped_does_not_take_its_own_place_back() -> None:
+    """It was submitted long ago, so with its age it stands before the one for which it was stopped."""
+    site = Site(policy="priority", preemption=Preemption(victims=Victims.RESUMABLE, quantum_seconds=0.0))
+    world, scheduler = World(), Scheduler(rules_of(site))
+
+    def happen(*changes: Change) -> None:
+        for change in changes:
+            apply(world, change)
+            scheduler.see(change)
+
+    def settle(now: float) -> None:
+        for _ in range(10):
+            for attempt in list(world.attempts.values()):
+                gone = attempt.state is AttemptState.STOPPING
+                seen = ReplicaState.LOST if gone else ReplicaState.UP
+                happen(Note(attempt=attempt.id, role="chief", index=0, seen=seen, at=now))
+            changes = scheduler.decide(world, now).changes
+            happen(*changes)
+            if not changes:
+                return
+
+    happen(NodeSeen(node=a_node("n0", 2)), Submit(job=a_job("old", at=0.0, gpus=2, resumable=True)))
+    settle(1.0)
+    happen(Submit(job=a_job("urgent", at=36_000.0, gpus=2, priority=5)))
+    settle(36_001.0)
+    assert set(world.attempt_of) == {"p/urgent"}
+    assert world.jobs["p/old"].preemptions == 1

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from stoker.core.errors import Violation
 
 MOST_LABELS = 64
+QUEUE = "stoker-queue"
+_SWITCHES = {"stoker-preemptible": "preemptible", "stoker-resumable": "resumable"}
 
 
 def label_violations(labels: Mapping[str, str], *, path: str = "job.labels", longest: int = 63) -> list[Violation]:
@@ -22,6 +25,24 @@ def label_violations(labels: Mapping[str, str], *, path: str = "job.labels", lon
             rule = f"a value is at most {longest} lower-case letters, digits, '_' and '-'"
             found.append(Violation(f"{path}.{key}", f"{value[:80]!r}: {rule}"))
     return found
+
+
+def asked_of_scheduling(
+    labels: Mapping[str, str], *, path: str = "job.labels"
+) -> tuple[dict[str, Any], list[Violation]]:
+    """What labels ask of the scheduler, for which foreign messages have no field, and what is wrong with them.
+
+    They are read at submission alone, and stay labels.
+    """
+    found: dict[str, Any] = {"queue": labels[QUEUE]} if labels.get(QUEUE) else {}
+    violations = []
+    for label, name in _SWITCHES.items():
+        value = labels.get(label)
+        if value in ("true", "false"):
+            found[name] = value == "true"
+        elif value is not None:
+            violations.append(Violation(f"{path}.{label}", f"{value[:80]!r} is neither true nor false"))
+    return found, violations
 
 
 def _is_label(text: str, shortest: int, longest: int) -> bool:

@@ -21,6 +21,7 @@ Training jobs are submitted, cancelled and labelled through `/v1/projects/{proje
 TAGS = {
     "server": "The server itself.",
     "nodes": "The machines.",
+    "queue": "Whose turn it is, and why.",
     "jobs": "What waits, runs and has run.",
     "logs": "What happens, as it happens: one JSON object a line.",
     "files": "Files of buckets, and those of a job.",

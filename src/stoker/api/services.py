@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from stoker.config import Config
 from stoker.control.commands import Commands
+from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
 from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
@@ -41,6 +42,7 @@ class Services:
     store: Store
     commands: Commands
     queue: Queue
+    outlooks: Outlooks
     logs: Logs
     files: Files
     objects: Objects

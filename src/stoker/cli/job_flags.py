@@ -61,6 +61,19 @@ def read_labels(_: click.Context, __: click.Parameter, value: str | None) -> dic
     return {key: text for key, _, text in pairs}
 
 
+def dry_run_flags(function: Function) -> Function:
+    """`--dry-run`, and `--json` for what it says."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="With --dry-run: JSON for programs.")
+    text = "Say where and when it would start, and what it would cost; upload and submit nothing."
+    return click.option("--dry-run", is_flag=True, help=text)(as_json(function))
+
+
+def check_dry_run(dry_run: bool, as_json: bool) -> None:
+    """Raise UsageError for `--json` alone."""
+    if as_json and not dry_run:
+        raise click.UsageError("--json goes with --dry-run", click.get_current_context())
+
+
 def job_flags(function: Function) -> Function:
     """Every flag that says what a job is."""
     positive = click.IntRange(min=1)
@@ -110,6 +123,21 @@ def job_flags(function: Function) -> Function:
         click.option("--kms-keyring", hidden=True),
         click.option("--kms-location", hidden=True),
         click.option("--kms-project", hidden=True),
+    ]
+    for add in reversed(flags):
+        function = add(function)
+    return scheduling_flags(function)
+
+
+def scheduling_flags(function: Function) -> Function:
+    """The flags that say whose turn it is: shared with `stoker run`."""
+    flags = [
+        click.option("--queue", help="The queue that it waits in.  [default: default]"),
+        click.option("--priority", type=click.IntRange(0, 1000), help="0 to 1000, greater first.  [default: 0]"),
+        click.option(
+            "--preemptible/--no-preemptible", default=None, help="It may be stopped for others, and goes on later."
+        ),
+        click.option("--resumable/--no-resumable", default=None, help="Started again, it goes on from its checkpoint."),
     ]
     for add in reversed(flags):
         function = add(function)

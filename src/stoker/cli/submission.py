@@ -68,13 +68,54 @@ def submit(
     return job, 0
 
 
+def dry_run(
+    flags: Mapping[str, Any], name: str | None, user_args: Sequence[str] | None, *, project: str | None, as_json: bool
+) -> int:
+    """Pack, send nothing, and show what would come of the job. Returns the exit code to end with."""
+    from stoker.client.uploads import Nowhere, upload_packages
+
+    body, file = read_submission(flags, name, user_args)
+    check_name(body.get("jobId"))
+    client, project = session.client(), session.the_project(project)
+    named = [part for part in (flags.get("packages") or "").split(",") if part]
+    try:
+        upload_packages(
+            Nowhere(),
+            body,
+            packages=named,
+            package_path=flags.get("package_path"),
+            staging_bucket=flags.get("staging_bucket") or "",
+            progress=shown_progress(),
+        )
+        training = body.get("trainingInput")
+        uris = training.get("packageUris") if isinstance(training, dict) else None
+        are_local = bool(flags.get("package_path") or any("://" not in part for part in named))
+        uploads = [uri for uri in uris if uri not in named] if are_local and isinstance(uris, list) else []
+        found = client.dry_run(project, body, uploads=uploads)
+    except (BadSpec, NotReady) as error:
+        raise located(error, file) from None
+    return show_plan(found, as_json=as_json)
+
+
+def show_plan(found: Mapping[str, Any], *, as_json: bool) -> int:
+    """Show what would come of a job. Returns the exit code to end with."""
+    from .outlook import planned
+
+    if as_json:
+        show.data(found)
+        return 0
+    for line in planned(found):
+        show.say(show.safe(line))
+    return 0
+
+
 def machines_line(details: Mapping[str, Any]) -> str:
     """`chief n1-highcpu-16 + 4 NVIDIA_TESLA_T4 · 3 ps n1-highmem-8`."""
     parts = []
     for machine in details["machines"]:
         count = f"{machine['count']} " if machine["role"] != "chief" else ""
         size = machine["machine_type"] or f"{machine['vcpus']:g} vCPU"
-        gpus = f" + {machine['accelerators']} {machine['accelerator']}" if machine["accelerators"] else ""
+        gpus = f" + {machine['accelerators']:g} {machine['accelerator']}" if machine["accelerators"] else ""
         parts.append(f"{count}{machine['role']} {size}{gpus}")
     return " · ".join(parts)
 

@@ -6,7 +6,7 @@ import json
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -88,6 +88,10 @@ class Client:
         """The nodes, with what is free on them."""
         return self._list("/stoker/v1/nodes", "nodes")
 
+    def queue(self, project: str = "", limit: int = 50) -> Any:
+        """Who waits, in order, and how the queues stand. `project`: only its jobs."""
+        return self._call("GET", "/stoker/v1/queue", params={"project": project, "limit": limit})
+
     def submit(self, project: str, body: Mapping[str, Any], *, rehearse: bool = False) -> Any:
         """Submit an AI Platform v1 Job; as a rehearsal, on virtual nodes made for it."""
         path = f"/stoker/v1/{_project(project)}/jobs:rehearse" if rehearse else f"/v1/{_project(project)}/jobs"
@@ -96,6 +100,17 @@ class Client:
     def run(self, project: str, body: Mapping[str, Any]) -> Any:
         """Submit a plain command."""
         return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:run", body)
+
+    def dry_run(
+        self, project: str, body: Mapping[str, Any], *, rehearse: bool = False, uploads: Sequence[str] = ()
+    ) -> Any:
+        """What would come of an AI Platform v1 Job. `uploads`: packages that would be uploaded first."""
+        params = {"rehearse": rehearse, "uploads": ",".join(uploads)}
+        return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:dryRun", body, params=params)
+
+    def dry_run_command(self, project: str, body: Mapping[str, Any]) -> Any:
+        """What would come of a plain command."""
+        return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:dryRunCommand", body)
 
     def job(self, project: str, name: str) -> Any:
         """A job as AI Platform v1 shows it."""
@@ -116,6 +131,10 @@ class Client:
     def live_jobs(self) -> list[dict[str, Any]]:
         """What waits or runs, of every project."""
         return self._list("/stoker/v1/jobs", "jobs")
+
+    def history(self, since: float) -> Any:
+        """What the site has done since a moment (seconds since 1970): its rules, machines and jobs, to replay them."""
+        return self._call("GET", "/stoker/v1/history", params={"since": since})
 
     def story(self, project: str, name: str, *, after: int = 0) -> Iterator[dict[str, Any]]:
         """All that happened to a job after a position, asked for page by page as it is taken."""

@@ -30,6 +30,8 @@ _FIELDS = (
     ("network", "network"),
     ("enable_web_access", "enableWebAccess"),
 )
+_LABELS = {"queue": "stoker-queue", "preemptible": "stoker-preemptible", "resumable": "stoker-resumable"}
+"""What AI Platform has no field for is asked for by a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,9 @@ def merge(
         job["jobId"] = name
     if flags.get("labels") is not None:
         job["labels"] = flags["labels"]
+    scheduling = {label: _as_label(flags[flag]) for flag, label in _LABELS.items() if flags.get(flag) is not None}
+    if scheduling and isinstance(job.get("labels") or {}, dict):
+        job["labels"] = {**(job.get("labels") or {}), **scheduling}
     if job.get("trainingInput") is None:
         job["trainingInput"] = {}
     if not isinstance(job["trainingInput"], dict):
@@ -77,6 +82,8 @@ def merge(
         training["workerConfig"] = {**_table(training.get("workerConfig")), "tpuTfVersion": flags["tpu_tf_version"]}
     if flags.get("kms_key"):
         training["encryptionConfig"] = {"kmsKeyName": _kms_key(flags)}
+    if flags.get("priority") is not None:
+        training["scheduling"] = {**_camel_keys(_table(training.get("scheduling"))), "priority": flags["priority"]}
     if user_args is not None:
         training["args"] = list(user_args)
     return job
@@ -128,6 +135,10 @@ def _kms_key(flags: Mapping[str, Any]) -> str:
         f"projects/{flags['kms_project']}/locations/{flags['kms_location']}"
         f"/keyRings/{flags['kms_keyring']}/cryptoKeys/{key}"
     )
+
+
+def _as_label(value: str | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _table(value: Any) -> dict[str, Any]:

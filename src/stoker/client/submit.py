@@ -30,15 +30,18 @@ _OF_ALL: Mapping[str, a.Reader[Any]] = {
     "labels": a.a_table,
     "project": a.a_text,
     "rehearse": a.a_switch,
+    "queue": a.a_text,
+    "priority": a.a_count,
+    "preemptible": a.a_switch,
+    "resumable": a.a_switch,
 }
 _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
-    "gpus": a.a_count,
+    "gpus": a.an_amount,
     "gpu_type": a.a_text,
     "workers": a.a_count,
     "cpus": a.above_zero,
     "memory_gb": a.an_amount,
     "env": a.a_table,
-    "priority": a.a_count,
     "max_running_seconds": a.above_zero,
     "folder": a.a_path,
 }
@@ -66,13 +69,16 @@ def submit(
     project: str = "",
     rehearse: bool = False,
     progress: Progress | None = None,
-    gpus: int | None = None,
+    queue: str | None = None,
+    priority: int | None = None,
+    preemptible: bool | None = None,
+    resumable: bool | None = None,
+    gpus: float | None = None,
     gpu_type: str | None = None,
     workers: int | None = None,
     cpus: float | None = None,
     memory_gb: float | None = None,
     env: Mapping[str, str] | None = None,
-    priority: int | None = None,
     max_running_seconds: float | None = None,
     folder: str | Path | None = None,
     module: str | None = None,
@@ -119,13 +125,16 @@ def submit(
         project: without one, that of the settings.
         rehearse: run it on virtual nodes made for it; GPUs are pretended.
         progress: hears what takes its time; without one nothing is printed.
+        queue: the queue of this site that it waits in. priority: 0 to 1000, greater first.
+        preemptible: it may be stopped for others at any time, and goes on later. resumable: started again, it goes on from
+            its checkpoint.
 
     Of a command:
-        gpus, gpu_type: GPUs of each replica, and which ("T4"; any, without it).
+        gpus, gpu_type: GPUs of each replica, and which ("T4", "T4,V100"; any, without it). Below one it is a share of a GPU,
+            which is counted and not enforced.
         workers: replicas beside the chief.
         cpus, memory_gb: vCPUs and memory in GB of each replica.
         env: variables for the program.
-        priority: 0 to 1000, greater first.
         max_running_seconds: it is cancelled after so long; seven days, without it.
         folder: what it runs in a copy of; the current one, without it. Version control, virtual environments and caches
             stay behind; it is sent only if it has changed.

@@ -10,12 +10,11 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import BUCKET_NAME
 
-from .client import Client
 from .packaging import Tree, pack_folder, pack_trainer, shown_files, shown_size, without
 
 SOURCE_BUCKET = "gs://stoker-source"
@@ -41,7 +40,26 @@ class Progress:
         return lambda _: None
 
 
-def upload(client: Client, path: Path, uri: str, progress: Progress) -> str:
+class Place(Protocol):
+    """Where files are sent to: a Client."""
+
+    def exists(self, uri: str) -> bool: ...
+
+    def upload(self, path: Path, uri: str, progress: Callable[[int], None]) -> None: ...
+
+
+class Nowhere:
+    """Implements Place for a dry run: whatever would be sent counts as there already."""
+
+    def exists(self, uri: str) -> bool:
+        """Yes: so it is not sent."""
+        return True
+
+    def upload(self, path: Path, uri: str, progress: Callable[[int], None]) -> None:
+        """Send nothing."""
+
+
+def upload(client: Place, path: Path, uri: str, progress: Progress) -> str:
     """Upload a file unless it is there already; its address holds the digest of its content. Returns the address."""
     if client.exists(uri):
         return uri
@@ -54,7 +72,7 @@ def upload(client: Client, path: Path, uri: str, progress: Progress) -> str:
     return uri
 
 
-def upload_folder(client: Client, folder: Path, progress: Progress) -> str:
+def upload_folder(client: Place, folder: Path, progress: Progress) -> str:
     """Pack and upload a folder, without its version control, virtual environments and caches. Returns its address.
 
     Raises BadSpec if it is too large, or cannot be read.
@@ -76,7 +94,7 @@ def upload_folder(client: Client, folder: Path, progress: Progress) -> str:
 
 
 def upload_packages(
-    client: Client,
+    client: Place,
     body: dict[str, Any],
     *,
     packages: Sequence[str] = (),

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
 from stoker.core.changes import Cancel, Change, Forget, NodeSeen, Relabel, Submit
-from stoker.core.errors import NotReady, Violation
+from stoker.core.errors import AlreadyExists
 from stoker.core.ids import job_id
-from stoker.core.images import StandIns, stand_in
+from stoker.core.images import StandIns
 from stoker.core.job import Job, Request
 from stoker.core.node import Node
-from stoker.core.spec import Group, JobSpec
-from stoker.scheduling.decide import ever_fits
-from stoker.scheduling.explain import nearest_shape, wanted
+from stoker.core.spec import JobSpec
 from stoker.scheduling.rules import Rules
 from stoker.store.base import Listed, Store
 from stoker.store.files import Files
 
+from .admission import Fields, check_capacity, check_files, check_images, check_queue, check_quota
+
+OF_V1 = Fields()
+"""Refusals name fields as AI Platform v1 does, where a dialect does not say otherwise."""
+
 REHEARSAL_POOL = "rehearsal/"
 """A pool of this prefix has nodes made for one job; they go when the job has ended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
-    """The fields of the request that refusals are put on: each dialect has its own."""
-
-    shape: str = "scale_tier"
-    image: str = "master_config.image_uri"
-    files: str = "package_uris"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,24 +47,55 @@ class Commands:
         labels: Mapping[str, str],
         owner: str,
         rehearse: bool = False,
-        fields: Fields = Fields(),
+        fields: Fields = OF_V1,
     ) -> Job:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
 
-        Raises NotReady for packages that cannot be read and for what no node could ever hold, AlreadyExists for a taken id.
+        Raises NotReady for packages that cannot be read and for what no node or no queue of that name could ever hold,
+        AlreadyExists for a taken id.
+        """
+        row, nodes = self.would_submit(
+            project, name, spec, request=request, labels=labels, owner=owner, rehearse=rehearse, fields=fields
+        )
+        changes: list[Change] = [Submit(job=row), *(NodeSeen(node=node) for node in nodes)]
+        self.store.commit(changes, by=owner)
+        return row
+
+    def would_submit(
+        self,
+        project: str,
+        name: str,
+        spec: JobSpec,
+        *,
+        request: Request,
+        labels: Mapping[str, str],
+        owner: str,
+        rehearse: bool = False,
+        fields: Fields = OF_V1,
+        uploads: Container[str] = (),
+    ) -> tuple[Job, list[Node]]:
+        """What `submit` would write: the job, and nodes that come with it. Refuses what it would refuse, but for a taken id.
+
+        `uploads`: files that are not there yet, and will be.
         """
         job = job_id(project, name)
         if rehearse:
             spec = replace(spec, pool=REHEARSAL_POOL + job)
         nodes = rehearsal_nodes(job, spec, self.rehearsal_engine) if rehearse else []
-        self._check_images(spec, fields.image)
-        self._check_files(spec, fields.files)
+        check_queue(spec, self.rules, fields.queue)
+        check_images(spec, self.images, fields.image)
+        check_files(without_files(spec, uploads), self.files, fields.files)
         if not rehearse:
-            self._check_capacity(spec, fields.shape)
+            present = self.store.nodes()
+            check_capacity(spec, present, self.rules, fields.shape)
+            check_quota(spec, present, self.rules, fields.shape)
         row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
-        changes: list[Change] = [Submit(job=row), *(NodeSeen(node=node) for node in nodes)]
-        self.store.commit(changes, by=owner)
-        return row
+        return row, nodes
+
+    def check_name(self, job: str) -> None:
+        """Raise AlreadyExists for an id that is taken, be it by a job that was forgotten."""
+        if next(iter(self.store.story(job, limit=1)), None) is not None:
+            raise AlreadyExists(f"there is a job {job} already")
 
     def cancel(self, job: str, *, owner: str, why: str = "") -> None:
         """Want a job to stop. Of no effect on one that has ended. Raises NotFound."""
@@ -86,40 +111,13 @@ class Commands:
         """Drop a job that has ended; its files stay, its name stays taken. Raises NotFound, or IllegalMove for one that lives."""
         self.store.commit([Forget(job=job)], by=owner)
 
-    def _check_images(self, spec: JobSpec, field: str) -> None:
-        problems = dict.fromkeys(filter(None, map(self._image_problem, spec.groups)))
-        if problems:
-            raise NotReady(
-                [Violation(field, problem) for problem in problems],
-                fix="let an environment of this machine stand in for it (the setting `images`), or submit a Python package",
-            )
 
-    def _image_problem(self, group: Group) -> str:
-        """Why a group's image cannot be run; empty if it can, or there is none."""
-        found = stand_in(self.images, group.image) if group.image else ()
-        if found is None:
-            return f"no engine here can run the image {group.image}"
-        if len(found) == 1 and not (group.command or group.module):
-            return f"what stands in for the image {group.image} has no entry point, and the job names no command"
-        return ""
-
-    def _check_files(self, spec: JobSpec, field: str) -> None:
-        missing = [uri for uri in (*spec.program.packages, spec.program.source) if uri and not self.files.exists(uri)]
-        if missing:
-            raise NotReady(
-                [Violation(field, f"{uri} does not exist, or cannot be read by this server") for uri in missing],
-                fix="upload it first (stoker jobs submit training --package-path does so), or correct the address",
-            )
-
-    def _check_capacity(self, spec: JobSpec, field: str) -> None:
-        nodes = self.store.nodes()
-        if not ever_fits(spec, nodes, self.rules.placer):
-            nearest = nearest_shape(spec, nodes, self.rules.placer)
-            raise NotReady(
-                [Violation(field, f"no node here could ever hold {wanted(spec)}. {nearest}")],
-                fix="ask for what there is, declare nodes (stoker up --fake …), or run it as a rehearsal on virtual"
-                " nodes made for it: stoker rehearse with the same arguments",
-            )
+def without_files(spec: JobSpec, uris: Container[str]) -> JobSpec:
+    """The same, without those of its packages."""
+    packages = tuple(uri for uri in spec.program.packages if uri not in uris)
+    return (
+        spec if packages == spec.program.packages else replace(spec, program=replace(spec.program, packages=packages))
+    )
 
 
 def rehearsal_nodes(job: str, spec: JobSpec, engine: str) -> list[Node]:
@@ -130,7 +128,7 @@ def rehearsal_nodes(job: str, spec: JobSpec, engine: str) -> list[Node]:
             engine=engine,
             zone="rehearsal",
             machine=group.machine.type,
-            accelerator=group.machine.accelerator if group.machine.accelerator_milli else "",
+            accelerator=group.machine.accelerator.partition("|")[0] if group.machine.accelerator_milli else "",
             devices=tuple(str(n) for n in range(group.machine.accelerators)),
             vcpus=group.machine.vcpus,
             memory_gb=group.machine.memory_gb,

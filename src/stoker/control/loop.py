@@ -54,6 +54,7 @@ class Loop:
     _scheduler: Scheduler = field(init=False)
     _nodes: NodeWatch = field(init=False)
     _bell: threading.Event = field(default_factory=threading.Event)
+    _is_first: bool = True
     _is_half_done: bool = False
     _stopping: bool = False
     _thread: threading.Thread | None = None
@@ -153,8 +154,14 @@ class Loop:
         """A world of our own, and a scheduler that knows what this site's ended jobs teach."""
         now = self.clock.now()
         self._world = self.store.world()
-        self._scheduler = Scheduler(self.rules, hold=self.hold, history=self.histories())
-        self._scheduler.learn(self.store.ended(now - REMEMBERED_SECONDS, MOST_REMEMBERED), now)
+        known = () if self._is_first else self._world.jobs  # the placer has learned from those that live already
+        self._scheduler = Scheduler(self.rules, hold=self.hold, history=self.histories(), teaches=known)
+        ended = self.store.ended(now - REMEMBERED_SECONDS, MOST_REMEMBERED)
+        self._scheduler.learn(ended, now)
+        if self._is_first:
+            for job in ended:
+                self.rules.placer.learns(job.spec)
+        self._is_first = False
 
     def _catch_up(self) -> None:
         if self.store.position() != self._world.position:

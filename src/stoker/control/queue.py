@@ -1,34 +1,77 @@
-"""The queue as users see it: whose turn it is. A reader's own World, which follows the story as the loop's does."""
+"""The queue as users see it: whose turn it is, and why. A reader's own World, which follows the story as the loop's does."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from stoker.clock import Clock
+from stoker.core.job import Job
+from stoker.core.site import Queue as SiteQueue
+from stoker.core.states import JobState, Wish
 from stoker.core.world import World, apply
+from stoker.scheduling.base import Facts
+from stoker.scheduling.books import Amounts
 from stoker.scheduling.rules import Rules
 from stoker.scheduling.scheduler import Scheduler
 from stoker.store.base import Store
 
+from .loop import REMEMBERED_SECONDS
+
 _LONGEST_WAY_BEHIND = 2000
 """Changes. From further behind it is quicker to read the world anew."""
+
+_MOST_REMEMBERED = 2000
+"""Ended jobs that teach how long jobs run. Fewer than the loop's: a position is no decision, and somebody waits for it."""
 
 _SHARE = 0.05
 """Of the time at the most goes into ordering a long queue; in between, positions are a little old."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A queue of the site, and how it stands."""
+
+    queue: SiteQueue
+    part: float  # the greatest part of any resource of the site that it holds
+    is_full: bool  # it holds all of its own, or more: others go before it
+    held: Amounts
+    waiting: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiter:
+    """A job that waits, and where."""
+
+    position: int | None  # 1 is next; None: its time has not come
+    job: Job
+    share: float  # by weight, of whom it counts for: its queue, or its user there
+    key: str  # what the policy goes by, in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The queues, and the first that wait."""
+
+    queues: Sequence[Standing]
+    waiting: Sequence[Waiter]
+    more: int  # that wait, and are not shown
+
+
 class Queue:
-    """Tells positions. Safe to call from any thread."""
+    """Tells positions, and why they are so. Safe to call from any thread."""
 
     def __init__(self, store: Store, rules: Rules, clock: Clock) -> None:
+        self.rules = rules
         self._store = store
-        self._rules = rules
         self._clock = clock
         self._lock = threading.Lock()
-        self._world: World | None = None
-        self._scheduler = Scheduler(rules)
+        self._world = World()
+        self._scheduler: Scheduler | None = None
         self._positions: Mapping[str, int] = {}
         self._position = -1
         self._rest_until = 0.0
@@ -36,26 +79,80 @@ class Queue:
     def position(self, job: str) -> int | None:
         """How many start no later than this one, itself included: 1 is next. None: it does not wait, or it came just now."""
         with self._lock:
-            if self._position != self._store.position() and time.monotonic() >= self._rest_until:
-                self._look()
+            self._refresh()
             return self._positions.get(job)
 
-    def _look(self) -> None:
-        start = time.monotonic()
-        world = self._world = self._caught_up()
-        ordered = self._scheduler.order(world, self._clock.now())
-        self._positions = {job: place for place, job in enumerate(ordered, start=1)}
-        self._position = world.position
-        end = time.monotonic()
-        self._rest_until = end + (end - start) / _SHARE if end - start > 0.01 else 0.0
+    def view(self, *, project: str = "", limit: int = 50) -> View:
+        """How every queue stands, and who waits, in the order in which they are looked at. `project`: only its jobs."""
+        with self._lock:
+            scheduler = self._refresh()
+            jobs, positions = self._world.jobs, self._positions
+            paused = [job.id for job in jobs.values() if _waits(job) and job.id not in positions]
+            waiting = [id for id in (*positions, *sorted(paused)) if not project or id.startswith(f"{project}/")]
+            return View(
+                queues=self._standings(scheduler),
+                waiting=[self._waiter(scheduler, jobs[id]) for id in waiting[:limit]],
+                more=max(0, len(waiting) - limit),
+            )
 
-    def _caught_up(self) -> World:
-        world = self._world
-        if world is None or self._store.position() - world.position > _LONGEST_WAY_BEHIND:
-            self._scheduler = Scheduler(self._rules)
-            return self._store.world()
+    def _waiter(self, scheduler: Scheduler, job: Job) -> Waiter:
+        now, queue, books = self._clock.now(), job.spec.queue, scheduler.kept.books
+        facts = Facts(job, None, now, scheduler.kept.history)
+        return Waiter(
+            position=self._positions.get(job.id),
+            job=job,
+            share=books.share(queue, books.sharer(queue, job.owner), now),
+            key=self.rules.policy_of(queue).tells(facts),
+        )
+
+    def _standings(self, scheduler: Scheduler) -> list[Standing]:
+        """Those of the site, and those that it has no more while somebody is in them."""
+        books, jobs = scheduler.kept.books, self._world.jobs.values()
+        waiting = Counter(job.spec.queue for job in jobs if _waits(job))
+        running = Counter(job.spec.queue for job in jobs if job.state is JobState.ACTIVE)
+        names = dict.fromkeys((*self.rules.site.queues, *sorted({*waiting, *running})))
+        found = []
+        for name in names:
+            queue = self.rules.site.queues.get(name) or SiteQueue(name=name)
+            found.append(
+                Standing(
+                    queue=queue,
+                    part=books.part(name),
+                    is_full=books.borrows(queue),
+                    held=books.held_of_all(name),
+                    waiting=waiting[name],
+                    running=running[name],
+                )
+            )
+        return found
+
+    def _refresh(self) -> Scheduler:
+        """Look again if there is news, but not all the time."""
+        scheduler = self._scheduler
+        if scheduler is None or (self._position != self._store.position() and time.monotonic() >= self._rest_until):
+            start = time.monotonic()
+            scheduler = self._caught_up()
+            ordered = scheduler.order(self._world, self._clock.now())
+            self._positions = {job: place for place, job in enumerate(ordered, start=1)}
+            self._position = self._world.position
+            end = time.monotonic()
+            self._rest_until = end + (end - start) / _SHARE if end - start > 0.01 else 0.0
+        return scheduler
+
+    def _caught_up(self) -> Scheduler:
+        scheduler, world = self._scheduler, self._world
+        if scheduler is None or self._store.position() - world.position > _LONGEST_WAY_BEHIND:
+            now = self._clock.now()
+            self._scheduler = scheduler = Scheduler(self.rules)
+            scheduler.learn(self._store.ended(now - REMEMBERED_SECONDS, _MOST_REMEMBERED), now)
+            self._world = self._store.world()
+            return scheduler
         for line in self._store.story(after=world.position):
             apply(world, line.change)
-            self._scheduler.see(line.change)
+            scheduler.see(line.change)
             world.position = line.n
-        return world
+        return scheduler
+
+
+def _waits(job: Job) -> bool:
+    return job.state is JobState.QUEUED and job.wish is Wish.RUN

@@ -28,7 +28,9 @@ class Kept:
     stopping: dict[str, None]  # attempts that are about to give back what they hold
     history: History
     footprints: Footprints = field(default_factory=Footprints)
-    claims: dict[str, frozenset[str]] = field(default_factory=dict)  # job id → nodes from which others are moved for it
+    given_back: int = 0  # grows whenever somebody gives something back
+    no_victims: dict[str, object] = field(default_factory=dict)  # job id → when it was found that nobody can go for it
+    claims: dict[str, frozenset[str]] = field(default_factory=dict)  # job id → nodes on which others are stopped for it
     shapes: Shapes = field(default_factory=Shapes)
     possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape
     reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it

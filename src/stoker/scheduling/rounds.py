@@ -15,13 +15,16 @@ from . import explain
 from .base import Facts
 from .books import Amounts, amounts_of
 from .kept import Kept
-from .preempt import Preempter
+from .preempt import Cleared, Preempter
 from .reserve import Reservation, expected_seconds, reserve
 from .shapes import Shape, of_type
 from .waiting import Standing
 
 TURN_SECONDS = 60.0
 """So often at the most it is looked again who may be stopped, if only time has passed."""
+
+AGES_SECONDS = 600.0
+"""By time alone jobs come to be movable: so often that is looked at."""
 
 MOST_TRIES = 100
 GOES_ON = ("RESERVED", "MAKING_ROOM")
@@ -68,9 +71,13 @@ class Round:
     def run(self, newcomers: Iterable[str]) -> Found:
         """Walk through all that wait."""
         kept, mark = self._kept, self._kept.free.checkpoint()
+        handled = self._keep_promises()
         walk = kept.waiting.round(standing(kept, self._now))
         tries = MOST_TRIES
         for sharer, job_id, shape in walk:
+            if job_id in handled:
+                walk.next_of_shape()
+                continue
             job = self._world.jobs[job_id]
             outcome = self._consider(job, sharer, shape)
             if outcome is None:
@@ -81,6 +88,7 @@ class Round:
             if outcome.code in GOES_ON and tries:
                 tries -= 1
                 walk.next_of_shape()
+        kept.claims = {job: nodes for job, nodes in self._claims.items() if job in self._found.waits}
         self._tell(newcomers)
         self._look_for_turns()
         kept.free.reopen()
@@ -88,6 +96,26 @@ class Round:
         for attempt in self._booked:
             kept.books.release(attempt, self._now)
         return self._found
+
+    def _keep_promises(self) -> set[str]:
+        """Those for whom others have been stopped come first: what has become free for them is theirs.
+
+        Otherwise one that was stopped could take its own place back, if it stands before the one for which it was stopped.
+        """
+        waiting = self._kept.waiting
+        promised = [job for job in sorted(self._claims) if job in waiting]
+        self._claims = {job: self._claims[job] for job in promised}
+        handled = set[str]()
+        for job_id in promised:
+            job = self._world.jobs[job_id]
+            outcome = self._consider(job, waiting.sharer(job_id), waiting.shape(job_id))
+            if outcome is None or outcome.code == "MAKING_ROOM":
+                handled.add(job_id)
+                if outcome is not None:
+                    self._found.waits[job_id] = outcome
+            else:
+                self._claims.pop(job_id, None)  # there is no room for it after all: it stands where it stood
+        return handled
 
     def _consider(self, job: Job, sharer: str, shape: Shape) -> Reason | None:
         """Place a job (None), or say why not."""
@@ -156,7 +184,6 @@ class Round:
         self._booked.append(attempt.id)
         self._found.opens.append(Open(attempt=attempt))
         self._kept.reservations.pop(job.id, None)
-        self._kept.claims.pop(job.id, None)
         self._claims.pop(job.id, None)
         return None
 
@@ -180,19 +207,30 @@ class Round:
         self._close((), job)
         nodes = self._nodes_when_gone(job, amounts)
         if nodes is None:
-            self._kept.claims.pop(job.id, None)
-            cleared = self._preempter.find(job, amounts, self._going)
+            cleared = self._victims(job, amounts)
             if cleared is None:
                 self._close(())
                 return None
             self._found.victims += cleared.all
             self._going |= dict.fromkeys(victim.id for victim in cleared.all)
             nodes = cleared.nodes
-            if cleared.moves:  # they come before it in the queue, and must not come back here
-                self._kept.claims[job.id] = frozenset(nodes)
         self._claims[job.id] = frozenset(nodes)
         self._close(())
         return explain.making_room()
+
+    def _victims(self, job: Job, amounts: Amounts) -> Cleared | None:
+        """Who goes for it. Where nobody could, and nothing has changed since that could help, it is not looked again."""
+        kept, policy = self._kept, self._rules.policy_of(job.spec.queue)
+        kept.runners.refresh(self._world, self._now)
+        facts = Facts(job, None, self._now, kept.history)
+        is_patient = self._now - job.queued_since >= policy.patience_seconds(facts)
+        stamp = (kept.given_back, kept.runners.version, is_patient, policy.claim(facts), self._now // AGES_SECONDS)
+        if kept.no_victims.get(job.id) == stamp:
+            return None
+        cleared = self._preempter.find(job, amounts, self._going)
+        if cleared is None and not self._claims:
+            kept.no_victims[job.id] = stamp
+        return cleared
 
     def _nodes_when_gone(self, job: Job, amounts: Amounts) -> set[str] | None:
         """Where it would be when those that are about to stop have stopped."""

@@ -47,6 +47,7 @@ class Runners:
         self._rank: dict[str, Rank | None] = {}  # attempt id → its rank; None: it has none yet
         self._where: dict[str, tuple[str, Kind]] = {}
         self._turns: list[tuple[float, str]] = []  # when whose rank is worked out
+        self.version = 0  # grows with every rank that is worked out, and everybody who comes
 
     def __contains__(self, attempt: str) -> bool:
         return attempt in self._where
@@ -62,6 +63,7 @@ class Runners:
             where = self._where[attempt.id] = (job.spec.queue, Kind.of(job.spec))
             self._all.setdefault(where, {})[attempt.id] = None
             self._rank[attempt.id] = None
+            self.version += 1
             heapq.heappush(self._turns, (attempt.placed_at + self._rules.site.preemption.quantum_seconds, attempt.id))
 
     def discard(self, attempt: str) -> None:
@@ -105,6 +107,7 @@ class Runners:
             self._unrank(attempt_id, where)
             if hold is None:
                 hold = ()  # nobody of its queue has its place, but it may be one that said it gives way
+            self.version += 1
             rank = self._rank[attempt_id] = (tuple(-part for part in hold), -attempt.placed_at, attempt_id)
             insort(self._ranked.setdefault(where, []), rank)
             turn = policy.changes_in(facts)

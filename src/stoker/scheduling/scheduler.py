@@ -7,7 +7,7 @@ Whatever is kept follows from the World and the rules; made anew it decides the 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Order, job_of
@@ -43,9 +43,18 @@ HELD = Reason(
 class Scheduler:
     """Decides for one World. Not safe for threads: it belongs to who owns the World."""
 
-    def __init__(self, rules: Rules, *, hold: bool = False, history: History | None = None) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        hold: bool = False,
+        history: History | None = None,
+        teaches: Collection[str] | None = None,
+    ) -> None:
+        """`teaches`: the placer learns from every job that is new; the ids are of jobs that are not. None: from none."""
         self._rules = rules
         self._hold = hold
+        self._taught = None if teaches is None else dict.fromkeys(teaches)  # live jobs that the placer has learned from
         self._history = history or History()
         self._ended: list[tuple[Job, float]] = []  # to be put into the books of past usage
         self._touched: set[str] = set()
@@ -196,6 +205,7 @@ class Scheduler:
         kept = self._kept
         usable = [node for node in world.nodes.values() if node.state is NodeState.UP]
         kept.free, kept.empty = Free(usable), Free(usable)
+        kept.given_back += 1
         kept.possible.clear()
         kept.reservations.clear()
         kept.books.count_nodes(world.nodes.values())
@@ -213,9 +223,12 @@ class Scheduler:
         self._note_unsettled(world, job_id)
         if job is None:
             self._live.pop(job_id, None)
+            if self._taught:
+                self._taught.pop(job_id, None)
             self._wait_no_more(job_id)
             return
         self._live[job_id] = job
+        self._teach(job)
         self._history.hazards.follow(job, attempt)
         for moment in deadlines(job, attempt):
             if moment > now:
@@ -236,6 +249,13 @@ class Scheduler:
                 if policy.shifts:
                     self._kept.waiting.rekey(job_id, policy.key(Facts(job, None, now, self._history)))
 
+    def _teach(self, job: Job) -> None:
+        """Let the placer learn what is asked for here, each job once."""
+        if self._taught is not None and job.id not in self._taught and not job.spec.pool:
+            self._rules.placer.learns(job.spec)
+            if job.ended_at is None:
+                self._taught[job.id] = None
+
     def _let_wait(self, job: Job, now: float) -> None:
         kept = self._kept
         policy = self._rules.policy_of(job.spec.queue)
@@ -249,6 +269,7 @@ class Scheduler:
             self._kept.waiting.discard(job_id)
             self._kept.reservations.pop(job_id, None)
             self._kept.claims.pop(job_id, None)
+            self._kept.no_victims.pop(job_id, None)
             self._is_due = self._is_due or job_id not in self._held
 
     def _hold_for(self, world: World, job: Job, attempt: Attempt, now: float) -> None:
@@ -273,6 +294,7 @@ class Scheduler:
     def _give_back(self, job: Job, attempt: Attempt, now: float) -> None:
         kept = self._kept
         kept.free.release(job.spec, attempt)
+        kept.given_back += 1
         kept.books.release(attempt.id, now)
         kept.footprints.discard(attempt.id)
         kept.runners.discard(attempt.id)

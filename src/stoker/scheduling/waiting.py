@@ -64,6 +64,10 @@ class Waiting:
                 if not self._sharers[sharer]:
                     del self._sharers[sharer]
 
+    def sharer(self, job: str) -> str:
+        """Whose share a job that waits would take from."""
+        return self._places[job][0]
+
     def shape(self, job: str) -> Shape:
         """The shape of a job that waits."""
         return self._places[job][1]

@@ -149,7 +149,17 @@ def test_list(served: Cli, trainer: Path) -> None:
         served("run", "--async", "--name", name, "--project", "listing", "--", "true")
     ran = served("jobs", "list", "--project", "listing", "--limit", "2", "--page-size", "5")
     lines = ran.out.splitlines()
-    assert lines[0].split() == ["JOB_ID", "STATUS", "USER", "REPLICAS", "GPUS", "SUBMITTED", "DURATION", "REASON"]
+    assert lines[0].split() == [
+        "JOB_ID",
+        "STATUS",
+        "USER",
+        "QUEUE",
+        "REPLICAS",
+        "GPUS",
+        "SUBMITTED",
+        "DURATION",
+        "REASON",
+    ]
     assert [line.split()[0] for line in lines[1:]] == ["listed_3", "listed_2"]
     found = json.loads(served("jobs", "list", "--project", "listing", "--json").out)
     assert (found["schema_version"], [job["name"] for job in found["jobs"]]) == (

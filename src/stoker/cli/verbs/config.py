@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
+
 import click
 
 from stoker.cli import session, show
 from stoker.cli.main import Nouns
 from stoker.config import BY_NAME, SETTINGS, shown, write_setting
 from stoker.core.errors import BadSpec, Violation
+from stoker.core.site import Queue
 
 
 @click.group("config", cls=Nouns)
@@ -61,6 +65,32 @@ def unset(name: str) -> None:
     """Drop a setting from the home's config.yaml."""
     write_setting(session.config(), _known(name), None)
     show.done(f"{name} is back to what it was without config.yaml")
+
+
+@command.command("check-site")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@session.json_option
+def check_site(file: Path | None, as_json: bool) -> None:
+    """Check a site file, without a server: FILE, or the one that this home's server would read.
+
+    Prints the rules that it makes together with the settings; or every mistake, each with its line.
+    """
+    from stoker.control.site_file import read_file, read_site, remarks, with_settings
+
+    settings = session.config()
+    site = read_site(settings) if file is None else with_settings(read_file(file, settings["region"]), settings)
+    if as_json:
+        show.data({"valid": True, "site": asdict(site)})
+        return
+    rows = [[q.name, q.weight, q.cohort, q.policy or site.policy, _quotas(q)] for q in site.queues.values()]
+    show.table(["QUEUE", "WEIGHT", "COHORT", "POLICY", "QUOTA"], rows)
+    for text in remarks(site):
+        show.warn(text)
+    show.done("valid; a server reads it when it starts")
+
+
+def _quotas(queue: Queue) -> str:
+    return ", ".join(f"{name} {quota.nominal_milli / 1000:g}" for name, quota in queue.quotas.items())
 
 
 def _known(name: str) -> str:

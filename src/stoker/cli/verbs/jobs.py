@@ -10,7 +10,7 @@ import click
 from stoker.cli import session, show
 from stoker.cli.follow import follow, replica_named, where
 from stoker.cli.formats import format_option, formatted
-from stoker.cli.job_flags import UserArgsCommand, job_flags, read_labels
+from stoker.cli.job_flags import UserArgsCommand, check_dry_run, dry_run_flags, job_flags, read_labels
 from stoker.cli.main import Nouns
 
 
@@ -29,6 +29,7 @@ def submit() -> None:
 @job_flags
 @click.option("--async", "do_not_wait", is_flag=True, help="Return at once (the default).")
 @click.option("--stream-logs", is_flag=True, help="Show the logs until the job has ended; end with its result.")
+@dry_run_flags
 @session.project_option
 @format_option
 @session.gcloud_wide_flags
@@ -36,6 +37,8 @@ def training(
     job: str | None,
     do_not_wait: bool,
     stream_logs: bool,
+    dry_run: bool,
+    as_json: bool,
     project: str | None,
     shape: str | None,
     **flags: Any,
@@ -44,13 +47,15 @@ def training(
 
     Flags end at `--`; what follows goes to your program. A flag beats the same field of --config.
     """
-    from stoker.cli.submission import submit as submit_job
+    from stoker.cli import submission
 
     context = click.get_current_context()
-
+    check_dry_run(dry_run, as_json)
     if do_not_wait and stream_logs:
         raise click.UsageError("--async and --stream-logs exclude each other", context)
-    shown, status = submit_job(flags, job, context.meta["user_args"], project=project, stream_logs=stream_logs)
+    if dry_run:
+        return submission.dry_run(flags, job, context.meta["user_args"], project=project, as_json=as_json)
+    shown, status = submission.submit(flags, job, context.meta["user_args"], project=project, stream_logs=stream_logs)
     if shape:
         click.echo(formatted(shown, shape))
     elif not stream_logs:
@@ -78,6 +83,10 @@ def describe(job: str, project: str | None, shape: str | None, as_json: bool) ->
 
 def _explain(details: dict[str, Any]) -> None:
     """What else there is to know, beside the data."""
+    switches = [name for name in ("preemptible", "resumable") if details[name]]
+    show.progress(", ".join([f"queue {details['queue']}", f"priority {details['priority']}", *switches]))
+    for text in details["notes"]:
+        show.progress(text)
     if details.get("reason"):
         show.progress(f"waits: {details['reason']['text']}. {details['reason']['action']}")
     for attempt in details["attempts"]:
@@ -114,6 +123,7 @@ def list_jobs(limit: int, project: str | None, shape: str | None, as_json: bool)
                 job["name"],
                 show.state(job["state"]),
                 job["owner"],
+                job["queue"] + (" (preemptible)" if job["preemptible"] else ""),
                 job["replicas"],
                 job["accelerators"],
                 show.ago(job["submitted_at"]),
@@ -122,7 +132,7 @@ def list_jobs(limit: int, project: str | None, shape: str | None, as_json: bool)
             ]
             for job in jobs
         ]
-        show.table(["JOB_ID", "STATUS", "USER", "REPLICAS", "GPUS", "SUBMITTED", "DURATION", "REASON"], rows)
+        show.table(["JOB_ID", "STATUS", "USER", "QUEUE", "REPLICAS", "GPUS", "SUBMITTED", "DURATION", "REASON"], rows)
 
 
 def _reason(job: dict[str, Any]) -> str:

@@ -33,6 +33,7 @@ def command(as_json: bool) -> None:
                 f"{status['jobs']['running']} running, {status['jobs']['live'] - status['jobs']['running']} waiting",
             ],
             ["files", status["buckets"]],
+            *([["site file", status["site"]]] if status["site"] else []),
             *([["hold", "jobs are accepted, none is started"]] if status["hold"] else []),
         ],
     )

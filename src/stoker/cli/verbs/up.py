@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     "--port", type=click.IntRange(0, 65535), help="The port to listen on; 0 takes a free one.  [default: 7077]"
 )
 @click.option("--fake", metavar="NODES", help="Declare virtual nodes, such as 10x4xT4,3xn1-highmem-8.")
+@click.option(
+    "--site",
+    type=click.Path(path_type=Path),
+    help="The site file: queues, quotas, who goes first.  [default: site.toml in the home, if it is there]",
+)
 @click.option("--hold", is_flag=True, default=None, help="Accept jobs, but start none.")
 @click.option("--no-auth", is_flag=True, help="Ask for no token: for clients that can send none, on loopback only.")
 @session.json_option
@@ -31,7 +36,10 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
     """Start the embedded server of this home, in the background. Jobs that it finds running, it takes over."""
     from stoker.client import embedded
     from stoker.client.client import Client
+    from stoker.control.site_file import read_site
 
+    if flags["site"] is not None:
+        flags["site"] = str(flags["site"].expanduser().absolute())  # the server runs in its home
     given = {name: value for name, value in flags.items() if value is not None} | ({"auth": False} if no_auth else {})
     config = read_config(os.environ, Path.cwd(), given)
     found = embedded.find(config)
@@ -45,6 +53,7 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
         return
     is_new = found is None
     if found is None:
+        read_site(config)  # what is wrong with it is told here in full, not by the server's last words
         found = embedded.start(config, _as_flags(given))
     else:
         show.note(f"a server runs already at {found.url} (process {found.pid}); stoker down ends it")
@@ -62,6 +71,8 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
 def _tell(config: Config, found: Found, status: Mapping[str, Any]) -> None:
     show.done(f"server  {found.url}   (home {config.home}; its file `token` lets you in)")
     show.done(f"nodes   {status['nodes']}   files   {status['buckets']}")
+    if status["site"]:
+        show.done(f"site    {status['site']}")
     show.note("  Next:  stoker run -- python -c 'print(42)'   ·   stoker nodes   ·   stoker down")
 
 
@@ -70,4 +81,7 @@ def _as_flags(given: Mapping[str, Any]) -> list[str]:
     switches = [f"--{name}" for name in ("hold",) if given.get(name)] + (
         ["--no-auth"] if given.get("auth") is False else []
     )
-    return [*switches, *(f"--{name}={value}" for name, value in given.items() if name in ("host", "port", "fake"))]
+    return [
+        *switches,
+        *(f"--{name}={value}" for name, value in given.items() if name in ("host", "port", "fake", "site")),
+    ]

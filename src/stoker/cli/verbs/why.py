@@ -1,10 +1,11 @@
-"""`stoker why`: why a job waits, or how it ended."""
+"""`stoker why`: why a job waits and when it will start, or how it ended."""
 
 from __future__ import annotations
 
 import click
 
 from stoker.cli import session, show
+from stoker.cli.outlook import explained
 
 
 @click.command("why")
@@ -12,26 +13,17 @@ from stoker.cli import session, show
 @session.project_option
 @session.json_option
 def command(job: str, project: str | None, as_json: bool) -> None:
-    """Say why JOB waits, or how it ended."""
-    found = session.client().details(session.the_project(project), job)
+    """Say why JOB waits, who holds what it needs, when it will likely start and what would start it sooner.
+
+    Of a job that runs: when it will likely end. Of one that has ended: how. Estimates go by how long jobs have run here.
+    """
+    project = session.the_project(project)
+    found = session.client().explain(project, job)
     if as_json:
-        keys = ("name", "state", "reason", "message", "attempts")
-        show.data({key: found.get(key) for key in keys})
+        show.data(found)
         return
-    reason = found.get("reason")
-    if reason:
-        say(f"{job} waits: {reason['text']}.")
-        say(f"  → {reason['action']}")
-    elif found["state"] == "QUEUED":
-        say(f"{job} is queued and will be looked at in a moment.")
-    else:
-        say(f"{job} is {show.state(found['state'])}." + (f" {found['message']}" if found["message"] else ""))
-    for attempt in found["attempts"]:
-        if attempt["cause"] and attempt["cause"] != "COMPLETED":
-            first = attempt["detail"].splitlines()[0] if attempt["detail"] else ""
-            say(f"  attempt {attempt['number']}: {attempt['cause']} {first}".rstrip())
-    if found["state"] == "FAILED":
-        say(f"  → see its output: stoker logs {job}")
+    for line in explained(found, job, project):
+        say(line)
 
 
 def say(text: str) -> None:

@@ -74,7 +74,7 @@ def test_a_job_that_waits_says_why(tmp_path: Path) -> None:
     house.commands.cancel("p/second", owner="ann")
     house.tick()
     waiting, asked, gone = told(house, "second")[2:]
-    assert waiting == ("INFO", "The job waits: needs 1 × 1 T4; held by first.")
+    assert waiting == ("INFO", "The job waits: needs 1 × 1 T4, and not enough is free now.")
     assert asked == ("INFO", "Cancellation was asked for. The job was cancelled by ann.")
     assert gone == ("INFO", "The job was cancelled. The job was cancelled by ann.")
 

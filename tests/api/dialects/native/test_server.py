@@ -38,7 +38,7 @@ def test_every_setting_is_told_with_where_it_comes_from(http: TestClient) -> Non
     told = {found["name"]: found for found in http.get("/stoker/v1/settings").json()["settings"]}
     assert set(told) == {setting.name for setting in SETTINGS} and all(found["help"] for found in told.values())
     assert (told["hold"]["value"], told["hold"]["source"]) == (True, "flag")
-    assert (told["policy"]["value"], told["policy"]["source"]) == ("fifo", "default")
+    assert (told["policy"]["value"], told["policy"]["source"]) == ("priority", "default")
     assert told["token"]["value"] == ""  # none was set; the home's own is no setting
 
 

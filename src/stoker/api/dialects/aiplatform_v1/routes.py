@@ -19,7 +19,7 @@ from stoker.core.states import JobState, ShownState
 from stoker.store.base import Listed
 
 from . import later, places
-from .jobs import answer, read_job, revision_of
+from .jobs import Submission, answer, read_job, revision_of
 from .messages import JOB, TRAINING_INPUT
 
 FILTERABLE = Filterable(
@@ -47,9 +47,7 @@ async def create(project: str, request: Request, fields: str = "") -> Any:
 
 def submit(site: Services, project: str, body: Any, owner: str, *, rehearse: bool = False) -> dict[str, Any]:
     """Understand a Job body, submit it, and show it as it is now."""
-    check_project(project)
-    asked = read_job(body, site_rules(site))
-    check_places(site.files, package_uris=asked.spec.program.packages, job_dir=(asked.spec.job_dir,))
+    asked = understood(site, project, body)
     with about("job.job_id", fix=TAKEN):
         job = site.commands.submit(
             project,
@@ -61,6 +59,14 @@ def submit(site: Services, project: str, body: Any, owner: str, *, rehearse: boo
             rehearse=rehearse,
         )
     return answer(Listed(n=0, job=job, attempt=None))
+
+
+def understood(site: Services, project: str, body: Any) -> Submission:
+    """What a Job body asks for. Raises BadSpec with everything that is wrong with it."""
+    check_project(project)
+    asked = read_job(body, site_rules(site))
+    check_places(site.files, package_uris=asked.spec.program.packages, job_dir=(asked.spec.job_dir,))
+    return asked
 
 
 @jobs.get("/jobs/{name}")

@@ -6,13 +6,15 @@ from stoker.api.services import Services
 from stoker.api.stream import exit_code, reason, replicas_up
 from stoker.core.errors import StokerError
 from stoker.core.ids import replica_name, split_job_id
-from stoker.core.job import Attempt, Job
-from stoker.core.spec import Group
+from stoker.core.job import Attempt
+from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
 from stoker.core.states import FINAL_JOB_STATES
 from stoker.store.base import Listed
 
 from .schemas.jobs import Attempt as AttemptRow
 from .schemas.jobs import JobDetails, JobRow, Machines
+
+SHARES = "a share of a GPU is counted, not enforced: the program sees the whole device and has to keep to its part of the memory"
 
 
 def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDetails:
@@ -25,7 +27,11 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
         "name": name,
         "owner": job.owner,
         "labels": dict(job.labels),
+        "queue": job.spec.queue,
         "priority": job.spec.priority,
+        "preemptible": job.spec.preemptible,
+        "resumable": job.spec.resumable,
+        "notes": [SHARES] if any(is_share(group.machine) for group in job.spec.groups) else [],
         "job_dir": job.spec.job_dir,
         "job_dir_path": _path(site, job.spec.job_dir),
         "rehearsal": job.spec.pool != "",
@@ -39,7 +45,7 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
         "reason": reason(job),
         "message": job.message,
         "exit_code": exit_code(job, listed.attempt) if job.state in FINAL_JOB_STATES else None,
-        "machines": [_machines(group) for group in job.spec.groups],
+        "machines": [machines(group) for group in job.spec.groups],
         "attempts": [_attempt(attempt) for attempt in attempts],
     }
 
@@ -51,7 +57,9 @@ def row(listed: Listed) -> JobRow:
         "name": split_job_id(job.id)[1],
         "owner": job.owner,
         "state": str(listed.state),
-        "accelerators": _accelerators(job),
+        "queue": job.spec.queue,
+        "preemptible": job.spec.preemptible,
+        "accelerators": number(job.spec.accelerator_milli),
         "replicas": job.spec.replicas,
         "submitted_at": job.submitted_at,
         "started_at": job.started_at,
@@ -62,8 +70,14 @@ def row(listed: Listed) -> JobRow:
     }
 
 
-def _accelerators(job: Job) -> int:
-    return sum(group.count * group.machine.accelerators for group in job.spec.groups)
+def number(milli: int) -> float:
+    """A number of devices as one would write it: whole ones as a whole number."""
+    return milli // WHOLE_DEVICE_MILLI if milli % WHOLE_DEVICE_MILLI == 0 else milli / WHOLE_DEVICE_MILLI
+
+
+def is_share(machine: Machine) -> bool:
+    """Whether it has a part of a device."""
+    return 0 < machine.accelerator_milli < WHOLE_DEVICE_MILLI
 
 
 def _path(site: Services, uri: str) -> str:
@@ -74,7 +88,8 @@ def _path(site: Services, uri: str) -> str:
         return ""
 
 
-def _machines(group: Group) -> Machines:
+def machines(group: Group) -> Machines:
+    """The machines of one role."""
     return {
         "role": group.role,
         "count": group.count,
@@ -82,7 +97,7 @@ def _machines(group: Group) -> Machines:
         "vcpus": group.machine.vcpus,
         "memory_gb": group.machine.memory_gb,
         "accelerator": group.machine.accelerator,
-        "accelerators": group.machine.accelerators,
+        "accelerators": number(group.machine.accelerator_milli),
     }
 
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from stoker import __version__
 from stoker.api.services import Services, services
 from stoker.config import SETTINGS, shown
+from stoker.control.site_file import site_path
 from stoker.core.ids import split_job_id
 
 from .answers import a_router, answer, declares
@@ -28,6 +29,7 @@ def get_status(request: Request) -> Response:
         "nodes": len(world.nodes),
         "jobs": {"live": len(world.jobs), "running": len(world.attempts)},
         "hold": site.config["hold"],
+        "site": str(site_path(site.config) or ""),
         "buckets": _buckets(site),
     }
     return answer(found)

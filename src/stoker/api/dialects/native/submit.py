@@ -13,7 +13,7 @@ from stoker.api.dialects.aiplatform_v1.routes import submit
 from stoker.api.errors import about
 from stoker.api.labels import label_violations
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, user
-from stoker.control.commands import Fields
+from stoker.control.admission import Fields
 from stoker.core.errors import BadSpec, TooLarge, Violation
 from stoker.core.ids import JOB_NAME
 from stoker.core.job import Request as SentRequest
@@ -28,7 +28,7 @@ from .schemas.requests import RunRequest
 from .schemas.words import Project
 
 router = a_router("jobs")
-_REHEARSAL = {
+REHEARSAL = {
     "jobId": "rehearsal_1",
     "trainingInput": {
         "scaleTier": "BASIC",
@@ -40,16 +40,17 @@ _REHEARSAL = {
 _JOB: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The Job, as AI Platform v1 shows it.",
-        "content": {JSON: {"schema": {"type": "object"}, "example": {**_REHEARSAL, "state": "QUEUED"}}},
+        "content": {JSON: {"schema": {"type": "object"}, "example": {**REHEARSAL, "state": "QUEUED"}}},
     }
 }
 LARGEST_RUN_BYTES = 1 << 20
 """Linux takes about 2 MiB of arguments and variables for a program; each single one may have 128 KiB (execve(2))."""
 
-_RUN = {"name": "train_3f2a", "command": ["python", "train.py"], "gpus": 1, "gpu_type": "T4"}
+RUN = {"name": "train_3f2a", "command": ["python", "train.py"], "gpus": 1, "gpu_type": "T4"}
 
 
-def _takes(schema: dict[str, Any], example: dict[str, Any], description: str) -> dict[str, Any]:
+def takes(schema: dict[str, Any], example: dict[str, Any], description: str) -> dict[str, Any]:
+    """What a route takes as its body."""
     content = {JSON: {"schema": schema, "example": example}}
     return {"requestBody": {"description": description, "required": True, "content": content}}
 
@@ -57,7 +58,7 @@ def _takes(schema: dict[str, Any], example: dict[str, Any], description: str) ->
 @router.post(
     "/projects/{project}/jobs:rehearse",
     responses={**_JOB, **refused(400, 409, 413, 415, 503)},
-    openapi_extra=_takes({"type": "object"}, _REHEARSAL, "A Job of AI Platform v1."),
+    openapi_extra=takes({"type": "object"}, REHEARSAL, "A Job of AI Platform v1."),
 )
 async def rehearse_job(project: Project, request: Request) -> Response:
     """Run a v1 Job on virtual nodes that are made for it, and go when it has ended.
@@ -72,7 +73,7 @@ async def rehearse_job(project: Project, request: Request) -> Response:
 @router.post(
     "/projects/{project}/jobs:run",
     responses=declares(JobDetails, 400, 409, 413, 415, 503),
-    openapi_extra=_takes(RunRequest.model_json_schema(), _RUN, "The command, and what it needs."),
+    openapi_extra=takes(RunRequest.model_json_schema(), RUN, "The command, and what it needs."),
 )
 async def run_command(project: Project, request: Request) -> Response:
     """Run a plain command, in a copy of a folder if it has a `source`.
@@ -84,10 +85,7 @@ async def run_command(project: Project, request: Request) -> Response:
 
 
 def _run(site: Services, project: str, body: Any, owner: str) -> JobDetails:
-    check_project(project)
-    asked = _read(body)
-    spec = _spec(asked, site.config["region"], site.config["grace_seconds"])
-    check_places(site.files, source=(asked.source,), job_dir=(asked.job_dir,))
+    asked, spec = understood(site, project, body)
     with about("name", fix=TAKEN):
         job = site.commands.submit(
             project,
@@ -97,9 +95,23 @@ def _run(site: Services, project: str, body: Any, owner: str) -> JobDetails:
             labels=asked.labels,
             owner=owner,
             rehearse=asked.rehearse,
-            fields=Fields(shape="gpus" if asked.gpus else "vcpus", files="source"),
+            fields=fields_of(asked),
         )
     return describe(site, Listed(n=0, job=job, attempt=None), [])
+
+
+def understood(site: Services, project: str, body: Any) -> tuple[RunRequest, JobSpec]:
+    """What is asked for. Raises BadSpec with everything that is wrong with it."""
+    check_project(project)
+    asked = _read(body)
+    spec = _spec(asked, site.config["region"], site.config["grace_seconds"])
+    check_places(site.files, source=(asked.source,), job_dir=(asked.job_dir,))
+    return asked, spec
+
+
+def fields_of(asked: RunRequest) -> Fields:
+    """The fields of the request that refusals are put on."""
+    return Fields(shape="gpus" if asked.gpus else "vcpus", files="source", queue="queue")
 
 
 def _read(body: Any) -> RunRequest:
@@ -124,7 +136,7 @@ def _spec(asked: RunRequest, region: str, grace_seconds: float) -> JobSpec:
         vcpus=asked.vcpus,
         memory_gb=asked.memory_gb,
         accelerator=_accelerator(asked),
-        accelerator_milli=1000 * asked.gpus,
+        accelerator_milli=milli_of(asked.gpus),
     )
     counts: list[tuple[Literal["chief", "worker"], int]] = [("chief", 1), ("worker", asked.workers)]
     return JobSpec(
@@ -132,7 +144,10 @@ def _spec(asked: RunRequest, region: str, grace_seconds: float) -> JobSpec:
         groups=tuple(Group(role=role, count=count, machine=machine) for role, count in counts if count),
         region=region,
         job_dir=asked.job_dir,
+        queue=asked.queue,
         priority=asked.priority,
+        preemptible=asked.preemptible,
+        resumable=asked.resumable,
         limits=Limits(running_seconds=asked.max_running_seconds, grace_seconds=grace_seconds),
     )
 
@@ -142,8 +157,25 @@ def _accelerator(asked: RunRequest) -> str:
         return ""
     if not asked.gpu_type:
         return "NVIDIA_TESLA_T4" if asked.rehearse else ANY_ACCELERATOR
-    found = find_accelerator(asked.gpu_type)
-    if found is None:
-        problem = f"{asked.gpu_type[:80]!r} is no accelerator; stoker accelerators lists them"
-        raise BadSpec([Violation("gpu_type", problem)])
-    return found.name
+    choices, unknown = [], []
+    for text in asked.gpu_type.replace("|", ",").strip(",").split(","):
+        found = find_accelerator(text)
+        if found is None:
+            unknown.append(Violation("gpu_type", f"{text[:80]!r} is no accelerator; stoker accelerators lists them"))
+        else:
+            choices.append(found.name)
+    if unknown:
+        raise BadSpec(unknown)
+    return "|".join(dict.fromkeys(choices))
+
+
+def milli_of(gpus: float) -> int:
+    """Thousandths of GPUs: a share of one, or whole ones. Raises BadSpec with the nearest that there could be."""
+    milli = max(1, round(gpus * 1000)) if gpus else 0
+    if gpus > 1 and milli % 1000:
+        problem = f"{gpus:g}: more than one GPU are whole GPUs; the nearest are {int(gpus)} and {int(gpus) + 1}"
+        raise BadSpec([Violation("gpus", problem)])
+    if abs(gpus * 1000 - milli) > 1e-6:
+        problem = f"{gpus:g}: a share has three digits after the point at most; the nearest is {milli / 1000:g}"
+        raise BadSpec([Violation("gpus", problem)])
+    return milli

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.api.kept import kept
-from stoker.api.labels import label_violations
+from stoker.api.labels import asked_of_scheduling, label_violations
 from stoker.api.proto_json import snake_keys
 from stoker.api.rules import a_disk_size, a_place, check_size
 from stoker.api.shapes import checked, machine_of, shape_violations
@@ -36,7 +36,7 @@ SPEC = (
     Row("scheduling.restartJobOnWorkerRestart", anything, "retry.in_place"),
     Row("scheduling.disableRetries", anything, "retry.whole_job"),
     Row("scheduling.maxWaitDuration", anything, ""),
-    Row("scheduling.strategy", anything, ""),
+    Row("scheduling.strategy", r.a_strategy, "preemptible", r.is_spot),
     Row("baseOutputDirectory.outputUriPrefix", a_place, "job_dir"),
     *(
         Row(name, anything, "")
@@ -106,7 +106,8 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
     if not 1 <= len(name) <= LONGEST_NAME and not violations:
         violations.append(Violation("display_name", f"1 to {LONGEST_NAME} characters are needed, not {len(name)}"))
     labels: dict[str, str] = job.get("labels", {})
-    violations += label_violations(labels, path="labels", longest=64)
+    scheduling, wrong = asked_of_scheduling(labels, path="labels")
+    violations += label_violations(labels, path="labels", longest=64) + wrong
     spec, prefix = job.get("jobSpec", {}), "job_spec."
     violations += violations_of(SPEC, spec, site, unread=violations, prefix=prefix)
     for n, pool in r.used_pools(spec):
@@ -117,7 +118,8 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
         raise BadSpec(violations)
     text = json.dumps({"location": location, "job": body})
     check_size(text)
-    return Submission(labels=labels, spec=_spec(spec, location, site), request=Request(dialect=DIALECT, body=text))
+    asked = replace(_spec(spec, location, site), **scheduling)
+    return Submission(labels=labels, spec=asked, request=Request(dialect=DIALECT, body=text))
 
 
 def answer(listed: Listed) -> dict[str, Any] | None:

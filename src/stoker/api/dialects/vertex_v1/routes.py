@@ -13,7 +13,7 @@ from stoker.api.field_mask import partial, read_mask
 from stoker.api.listing import Filterable, page_of, read_page, read_wanted
 from stoker.api.proto_json import with_numbers
 from stoker.api.services import Services, check_places, check_project, read_json, services, site_rules, user
-from stoker.control.commands import Fields
+from stoker.control.admission import Fields
 from stoker.core.errors import BadSpec, NotFound, NotReady, Violation
 from stoker.core.ids import CUSTOM_JOB_PREFIX, job_id
 from stoker.core.states import FINAL_JOB_STATES
@@ -28,7 +28,7 @@ FILTERABLE = Filterable(
     times=frozenset({"createTime", "startTime", "endTime", "updateTime"}),
     states={name: None for name in JOB_STATE.numbers} | {name: state for state, name in STATES.items()},
 )
-FIELDS = Fields(shape=POOL_SPECS, image=POOL_SPECS, files=POOL_SPECS)
+FIELDS = Fields(shape=POOL_SPECS, image=POOL_SPECS, files=POOL_SPECS, queue="labels.stoker-queue")
 _DELETED = {
     "done": True,
     "metadata": {"@type": "type.googleapis.com/google.cloud.aiplatform.v1.DeleteOperationMetadata"},

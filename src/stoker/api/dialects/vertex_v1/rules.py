@@ -135,6 +135,16 @@ def a_timeout(value: Any, spec: Whole, site: SiteRules) -> Iterable[str]:
     return ()
 
 
+def a_strategy(value: Any, spec: Whole, site: SiteRules) -> Iterable[str]:
+    """`SPOT`: it may be stopped for others at any time, and goes on later. The others change nothing."""
+    return ()
+
+
+def is_spot(strategy: str) -> bool:
+    """Whether a strategy lets others go first."""
+    return strategy == "SPOT"
+
+
 def table_of(variables: Iterable[Whole]) -> dict[str, str]:
     """The variables of a pool by their names."""
     return {variable["name"]: variable.get("value", "") for variable in variables}

@@ -29,7 +29,7 @@ class Reason(TypedDict):
     """Why a job waits."""
 
     code: Annotated[str, says("For programs; docs/states.md lists them.", "NO_ROOM")]
-    text: Annotated[str, says("For people.", "needs 1 × 4 NVIDIA_TESLA_T4; held by train_3f2a")]
+    text: Annotated[str, says("For people.", "needs 1 × 4 NVIDIA_TESLA_T4, and not enough is free now")]
     action: Annotated[str, says("What would help.", "starts when enough of it is free")]
 
 
@@ -39,7 +39,9 @@ class JobRow(TypedDict):
     name: Annotated[str, says("Its name.", "cluster_1")]
     owner: Annotated[str, says("Who submitted it.", "ada")]
     state: Annotated[str, says(STATES, "QUEUED")]
-    accelerators: Annotated[int, says("Accelerators of all its replicas together.", 52)]
+    queue: Annotated[str, says("The queue that it waits in, or waited in.", "default")]
+    preemptible: Annotated[bool, says("Whether it may be stopped for others at any time.", False)]
+    accelerators: Annotated[float, says("Accelerators of all its replicas together; a share counts as its part.", 52)]
     replicas: Annotated[int, says("How many processes it has.", 13)]
     submitted_at: Annotated[float, says(Time, 1795190400.0)]
     started_at: Annotated[float | None, says(f"When it first ran. {Time}", None)]
@@ -50,7 +52,7 @@ class JobRow(TypedDict):
             "Why it waits; null if it does not.",
             {
                 "code": "NO_ROOM",
-                "text": "needs 13 × 4 NVIDIA_TESLA_T4; held by train_3f2a",
+                "text": "needs 13 × 4 NVIDIA_TESLA_T4, and not enough is free now",
                 "action": "starts when enough of it is free",
             },
         ),
@@ -74,8 +76,14 @@ class Machines(TypedDict):
     machine_type: Annotated[str, says("A machine type; empty for a shape of its own.", "n1-highcpu-16")]
     vcpus: Annotated[float, says("vCPUs of each.", 16.0)]
     memory_gb: Annotated[float, says("Memory of each in GB.", 14.4)]
-    accelerator: Annotated[str, says("Their type; ANY for whatever a node has; empty for none.", "NVIDIA_TESLA_T4")]
-    accelerators: Annotated[int, says("Accelerators of each.", 4)]
+    accelerator: Annotated[
+        str,
+        says(
+            "Their type; several with | between, of which one is taken; ANY for whatever a node has; empty for none.",
+            "NVIDIA_TESLA_T4",
+        ),
+    ]
+    accelerators: Annotated[float, says("Accelerators of each; below one it is a share of a device.", 4)]
 
 
 class Replica(TypedDict):
@@ -112,7 +120,11 @@ class JobDetails(TypedDict):
     name: Annotated[str, says("Its name.", "train_3f2a")]
     owner: Annotated[str, says("Who submitted it.", "ada")]
     labels: Annotated[dict[str, str], says("Its labels.", {"team": "vision"})]
+    queue: Annotated[str, says("The queue that it waits in, or waited in.", "default")]
     priority: Annotated[int, says("0 to 1000, greater first.", 0)]
+    preemptible: Annotated[bool, says("Whether it may be stopped for others at any time.", False)]
+    resumable: Annotated[bool, says("Whether it goes on from its checkpoint, started again.", False)]
+    notes: Annotated[list[str], says("What to know about what it asks for.", [])]
     job_dir: Annotated[str, says("Where its program keeps files; empty for nowhere.", "gs://my-bucket/out")]
     job_dir_path: Annotated[
         str,
@@ -150,32 +162,6 @@ class Story(TypedDict):
 
     story: list[StoryLine]
     next: Annotated[int | None, says(f"{_NEXT} Ask with `after`.", 412)]
-
-
-class PastAttempt(TypedDict):
-    """How an attempt ended."""
-
-    number: Annotated[int, says("From 1.", 1)]
-    cause: Annotated[str, says("docs/states.md lists them.", "REPLICA_CRASHED")]
-    detail: Annotated[str, says("The cause in words.", "worker-0 was ended by signal 9")]
-
-
-class Explanation(TypedDict):
-    """Why a job waits, or how it ended."""
-
-    name: Annotated[str, says("The job's name.", "train_2")]
-    state: Annotated[str, says(STATES, "QUEUED")]
-    code: Annotated[str, says("Why it waits, for programs; empty if it does not.", "NO_ROOM")]
-    text: Annotated[
-        str, says("Why it waits, or how it ended, in words.", "needs 1 × 4 NVIDIA_TESLA_T4; held by train_1")
-    ]
-    action: Annotated[str, says("What would help.", "starts when enough of it is free")]
-    held_by: Annotated[list[str], says("The jobs that hold what it could use, as PROJECT/NAME.", ["local/train_1"])]
-    position: Annotated[int | None, says("Its place in the queue, 1 is next; null if it does not wait.", 2)]
-    not_before: Annotated[
-        float | None, says(f"When it may be tried again after a failure; null for at once. {Time}", None)
-    ]
-    attempts: list[PastAttempt]
 
 
 class Artifact(TypedDict):

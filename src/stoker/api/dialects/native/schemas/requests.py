@@ -32,12 +32,27 @@ class RunRequest(BaseModel):
         dict[Annotated[str, Field(pattern=VARIABLE)], Text], _may("Variables for the program.", {"SEED": "1"})
     ] = {}
     labels: Annotated[dict[str, str], _may("Labels, as AI Platform has them.", {"team": "vision"})] = {}
-    gpus: Annotated[int, _may("GPUs of each replica.", 1, ge=0, le=64)] = 0
-    gpu_type: Annotated[str, _may("Which GPUs; empty for any.", "T4")] = ""
+    gpus: Annotated[
+        float,
+        _may(
+            "GPUs of each replica. Below one it is a share of a GPU, such as 0.5, which is counted and not enforced: its"
+            " program sees the whole device.",
+            1,
+            ge=0,
+            le=64,
+            allow_inf_nan=False,
+        ),
+    ] = 0
+    gpu_type: Annotated[
+        str, _may("Which GPUs; empty for any. Several with commas between: whichever is free first.", "T4")
+    ] = ""
     workers: Annotated[int, _may("Workers beside the chief.", 3, ge=0, le=10_000)] = 0
     vcpus: Annotated[float, _may("vCPUs of each replica.", 4.0, gt=0, le=1024)] = 1.0
     memory_gb: Annotated[float, _may("Memory of each replica in GB; 0 asks for none.", 8.0, ge=0, le=65536)] = 0.0
     job_dir: Annotated[str, _may("Where the program keeps files, in $STOKER_JOB_DIR.", "gs://my-bucket/out")] = ""
+    queue: Annotated[str, _may("The queue that it waits in.", "default")] = "default"
     priority: Annotated[int, _may("Greater first.", 0, ge=0, le=1000)] = 0
+    preemptible: Annotated[bool, _may("It may be stopped for others at any time, and goes on later.", False)] = False
+    resumable: Annotated[bool, _may("Started again, it goes on from its checkpoint.", False)] = False
     max_running_seconds: Annotated[float, _may("It is cancelled after so long.", 3600.0, gt=0, lt=1e12)] = 604800.0
     rehearse: Annotated[bool, _may("Run it on virtual nodes that are made for it.", False)] = False

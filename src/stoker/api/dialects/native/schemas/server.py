@@ -25,6 +25,10 @@ class Status(TypedDict):
     nodes: Annotated[int, says("How many nodes there are.", 1)]
     jobs: JobCounts
     hold: Annotated[bool, says("Whether jobs are accepted and none is started.", False)]
+    site: Annotated[
+        str,
+        says("The site file that it reads when it starts; empty for none.", "/home/ada/.local/share/stoker/site.toml"),
+    ]
     buckets: Annotated[
         str, says("Where buckets are.", "gs://BUCKET is /home/ada/.local/share/stoker/buckets/gs/BUCKET")
     ]

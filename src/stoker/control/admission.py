@@ -1,0 +1,134 @@
+"""What is refused at submission because this site could never run it, each with the nearest that it could (P8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stoker.core.errors import NotReady, Violation
+from stoker.core.images import StandIns, stand_in
+from stoker.core.node import Node
+from stoker.core.site import Queue
+from stoker.core.spec import Group, JobSpec
+from stoker.scheduling.books import Books, amounts_of, is_definite
+from stoker.scheduling.decide import ever_fits
+from stoker.scheduling.explain import nearest_shape, wanted
+from stoker.scheduling.rules import Rules
+from stoker.store.files import Files
+
+from .site_table import nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """The fields of the request that refusals are put on: each dialect has its own."""
+
+    shape: str = "scale_tier"
+    image: str = "master_config.image_uri"
+    files: str = "package_uris"
+    queue: str = "job.labels.stoker-queue"
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """What a queue may hold of a resource, which is less than what is asked for."""
+
+    resource: str
+    most_milli: float
+
+
+def check_queue(spec: JobSpec, rules: Rules, field: str) -> None:
+    """Raise NotReady for a queue that the site does not have."""
+    queues = rules.site.queues
+    if spec.queue not in queues:
+        problem = f"this site has no queue {spec.queue[:80]!r}; {nearest(spec.queue, queues)}"
+        raise NotReady([Violation(field, problem)], fix="stoker queue shows them; without one, it is the queue default")
+
+
+def check_images(spec: JobSpec, images: StandIns, field: str) -> None:
+    """Raise NotReady for images for which nothing stands in."""
+    problems = dict.fromkeys(filter(None, (_image_problem(group, images) for group in spec.groups)))
+    if problems:
+        raise NotReady(
+            [Violation(field, problem) for problem in problems],
+            fix="let an environment of this machine stand in for it (the setting `images`), or submit a Python package",
+        )
+
+
+def check_files(spec: JobSpec, files: Files, field: str) -> None:
+    """Raise NotReady for packages and sources that cannot be read."""
+    missing = [uri for uri in (*spec.program.packages, spec.program.source) if uri and not files.exists(uri)]
+    if missing:
+        raise NotReady(
+            [Violation(field, f"{uri} does not exist, or cannot be read by this server") for uri in missing],
+            fix="upload it first (stoker jobs submit training --package-path does so), or correct the address",
+        )
+
+
+def check_capacity(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> None:
+    """Raise NotReady for what no node could ever hold."""
+    if not ever_fits(spec, nodes, rules.placer):
+        found = nearest_shape(spec, nodes, rules.placer)
+        raise NotReady(
+            [Violation(field, f"no node here could ever hold {wanted(spec)}. {found}")],
+            fix="ask for what there is, declare nodes (stoker up --fake …), or run it as a rehearsal on virtual"
+            " nodes made for it: stoker rehearse with the same arguments",
+        )
+
+
+def check_quota(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> None:
+    """Raise NotReady for what its queue could never hold, with all that it could borrow."""
+    queues = rules.site.queues
+    queue = queues[spec.queue]
+    if not queue.quotas:
+        return
+    books = Books(rules.site, ())
+    types = {node.accelerator for node in nodes if node.accelerator and not node.pool}
+    limit = _limit(spec, queue, books, types)
+    if limit is None:
+        return
+    others = [one.name for one in queues.values() if _limit(spec, one, books, types) is None]
+    hint = f"the queue {' or '.join(others)} could" if others else f"ask for at most {limit.most_milli / 1000:g}"
+    most = f"of {limit.resource} it may hold {limit.most_milli / 1000:g}"
+    borrowed = ", with all that it may borrow" if queue.cohort else ""
+    problem = f"the queue {queue.name} could never hold {wanted(spec)}: {most}{borrowed}; {hint}"
+    raise NotReady(
+        [Violation(field, problem)], fix="ask for less, or submit it to another queue (stoker queue shows them)"
+    )
+
+
+def _limit(spec: JobSpec, queue: Queue, books: Books, types: Iterable[str]) -> _Limit | None:
+    """The limit of the queue that the gang is beyond, whatever the devices are that it may choose from."""
+    amounts = amounts_of(spec)
+    for resource in sorted(queue.quotas):
+        most = books.most(queue, resource)
+        if most is not None and amounts.get(resource, 0) > most:
+            return _Limit(resource, most)
+    free = [g for g in spec.groups if g.machine.accelerator_milli and not is_definite(g.machine.accelerator)]
+    choices = {group.role: group.machine.accelerator_choices or tuple(types) for group in free}
+    rooms = {name: _room(queue, books, name, spec.region) for names in choices.values() for name in names}
+    for group in free:
+        most_of_one = max((rooms[name] for name in choices[group.role]), default=0)
+        if group.machine.accelerator_milli > most_of_one:
+            return _Limit(" or ".join(choices[group.role]), most_of_one)
+    asked = sum(group.count * group.machine.accelerator_milli for group in free)
+    if asked + sum(amounts.get(name, 0) for name in rooms) > sum(rooms.values()) and free:
+        return _Limit(" and ".join(sorted(rooms)), sum(rooms.values()))
+    return None
+
+
+def _room(queue: Queue, books: Books, accelerator: str, region: str) -> float:
+    """How much of an accelerator a queue could hold there."""
+    found = (books.most(queue, accelerator), books.most(queue, f"{accelerator}@{region}"))
+    return min((most for most in found if most is not None), default=math.inf)
+
+
+def _image_problem(group: Group, images: Mapping[str, tuple[str, ...]]) -> str:
+    """Why a group's image cannot be run; empty if it can, or there is none."""
+    found = stand_in(images, group.image) if group.image else ()
+    if found is None:
+        return f"no engine here can run the image {group.image}"
+    if len(found) == 1 and not (group.command or group.module):
+        return f"what stands in for the image {group.image} has no entry point, and the job names no command"
+    return ""

@@ -1,0 +1,219 @@
+"""What a submission asks of the scheduler, in every dialect: its queue, who may stop it, shares; and the queue as it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+from starlette.testclient import TestClient
+
+from stoker.api.app import make_app
+from stoker.api.auth import allowed_hosts
+from stoker.api.dialects.native.schemas.queue import TheQueue
+from stoker.api.dialects.vertex_v1.custom_jobs import read_custom_job
+from stoker.api.translation import SiteRules
+from stoker.app import Stoker, build
+from stoker.config import read_config
+from stoker.core.errors import BadSpec
+from stoker.core.spec import JobSpec
+from stoker.gpu.drivers.fake import FakeDriver
+from tests.api.bodies import JOBS, PACKAGE, a_job_body, a_run, custom, violations
+
+RUN = "/stoker/v1/projects/p/jobs:run"
+QUEUE = "/stoker/v1/queue"
+VERTEX = "/v1/projects/p/locations/us-central1/customJobs"
+SITE = """
+[queues.research]
+weight = 2
+[queues.research.quota]
+T4 = 4
+CPU = 100
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Stoker]:
+    """A whole Stoker with a queue beside the usual one. It places jobs, and starts none."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "site.toml").write_text(SITE)
+    flags = {"home": str(home), "fake": "2x4xT4,1x4xV100"}
+    made = build(read_config({}, flags=flags), url="http://127.0.0.1:1", driver=FakeDriver())
+    made.loop.enact = lambda *_: []  # type: ignore[assignment]  # nobody tells the engine
+    made.loop.tick()
+    place = made.services.files.place(PACKAGE).path
+    assert place is not None
+    place.parent.mkdir(parents=True)
+    place.touch()
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def door(lab: Stoker) -> Iterator[TestClient]:
+    """Its application."""
+    app = make_app(lab.services, lab.tokens, allowed_hosts("127.0.0.1", 7077))
+    headers = {"Authorization": f"Bearer {lab.tokens.token}"}
+    with TestClient(app, "http://127.0.0.1:7077", headers=headers, raise_server_exceptions=False) as client:
+        yield client
+
+
+def spec_of(lab: Stoker, name: str) -> JobSpec:
+    return lab.store.job(f"p/{name}").job.spec
+
+
+def asked(spec: JobSpec) -> tuple[str, int, bool, bool]:
+    """What it asks of the scheduler."""
+    return spec.queue, spec.priority, spec.preemptible, spec.resumable
+
+
+def a_custom_job(labels: Any = None, **scheduling: Any) -> dict[str, Any]:
+    image = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-14.py310:latest"
+    pool = {
+        "machineSpec": {"machineType": "n1-standard-4"},
+        "containerSpec": {"imageUri": image, "command": ["python", "-c", "pass"]},
+    }
+    body: dict[str, Any] = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [pool], "scheduling": scheduling}}
+    return body if labels is None else {**body, "labels": labels}
+
+
+LABELS = {"stoker-queue": "research", "stoker-preemptible": "true", "stoker-resumable": "false", "team": "vision"}
+
+
+def test_v1_says_it_by_labels(door: TestClient, lab: Stoker) -> None:
+    shown = door.post(JOBS, json=a_job_body(labels=LABELS, scheduling={"priority": 7}))
+    assert shown.status_code == 200 and shown.json()["labels"] == LABELS
+    assert asked(spec_of(lab, "j")) == ("research", 7, True, False)
+    door.patch(f"{JOBS}/j?updateMask=labels", json={"labels": {"stoker-queue": "default"}})
+    assert asked(spec_of(lab, "j")) == ("research", 7, True, False)
+    door.post(JOBS, json=a_job_body("k", labels={"stoker-queue": ""}))
+    assert asked(spec_of(lab, "k")) == ("default", 0, False, False)
+
+
+def test_v1_refuses_what_the_site_does_not_have(door: TestClient) -> None:
+    answer = door.post(JOBS, json=a_job_body(labels={"stoker-queue": "resaerch"}))
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "FAILED_PRECONDITION")
+    assert "did you mean research?" in violations(answer)["job.labels.stoker-queue"]
+    answer = door.post(JOBS, json=a_job_body(labels={"stoker-preemptible": "yes", "stoker-resumable": ""}))
+    assert set(violations(answer)) == {"job.labels.stoker-preemptible", "job.labels.stoker-resumable"}
+    t4 = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": "4"}}
+    large = custom(
+        masterType="n1-highcpu-16", masterConfig=t4, workerType="n1-highcpu-16", workerConfig=t4, workerCount=1
+    )
+    answer = door.post(JOBS, json={**large, "labels": {"stoker-queue": "research"}})
+    assert "of NVIDIA_TESLA_T4 it may hold 4; the queue default could" in violations(answer)["scale_tier"]
+    assert door.post(JOBS, json=large).status_code == 200
+
+
+def test_vertex_says_it_by_labels_and_its_strategy(door: TestClient, lab: Stoker) -> None:
+    shown = door.post(VERTEX, json=a_custom_job(LABELS))
+    name = f"custom_job_{shown.json()['name'].rpartition('/')[2]}"
+    (job,) = [job for job in lab.store.world().jobs.values()]
+    assert name.rpartition("_")[2] in job.id and asked(job.spec) == ("research", 0, True, False)
+    answer = door.post(VERTEX, json=a_custom_job({"stoker-queue": "x", "stoker-resumable": "true"}))
+    assert list(violations(answer)) == ["labels.stoker-queue"]
+
+
+def test_spot_may_be_stopped_for_others_and_the_other_strategies_change_nothing() -> None:
+    def preemptible(**body: Any) -> bool:
+        return read_custom_job(a_custom_job(**body), "us-central1", SiteRules()).spec.preemptible
+
+    assert preemptible(strategy="SPOT") and preemptible(strategy=4)
+    assert not any(preemptible(strategy=s) for s in ("STANDARD", "ON_DEMAND", "LOW_COST", "FLEX_START"))
+    assert not preemptible(strategy="SPOT", labels={"stoker-preemptible": "false"})
+    with pytest.raises(BadSpec, match=r"labels\.stoker-preemptible"):
+        preemptible(labels={"stoker-preemptible": "1"})
+
+
+def test_a_command_says_it_by_fields(door: TestClient, lab: Stoker) -> None:
+    body = a_run(queue="research", priority=9, preemptible=True, resumable=True, labels={"stoker-queue": "x"})
+    shown = door.post(RUN, json=body).json()
+    assert asked(spec_of(lab, "r")) == ("research", 9, True, True)
+    assert (shown["queue"], shown["priority"], shown["preemptible"], shown["resumable"]) == ("research", 9, True, True)
+    row = door.get("/stoker/v1/projects/p/jobs").json()["jobs"][0]
+    assert (row["queue"], row["preemptible"]) == ("research", True)
+    assert "did you mean research?" in violations(door.post(RUN, json=a_run("s", queue="reserch")))["queue"]
+    answer = door.post(RUN, json=a_run("s", queue="research", gpus=4, gpu_type="T4", workers=1))
+    assert "the queue default could" in violations(answer)["gpus"]
+    answer = door.post(RUN, json=a_run("s", queue="research", vcpus=60, workers=1))
+    assert "of CPU it may hold 100" in violations(answer)["vcpus"]
+
+
+def test_a_share_of_a_gpu(door: TestClient, lab: Stoker) -> None:
+    shown = door.post(RUN, json=a_run(gpus=0.5, gpu_type="T4", workers=2)).json()
+    assert [machine["accelerators"] for machine in shown["machines"]] == [0.5, 0.5]
+    assert "counted, not enforced" in shown["notes"][0]
+    assert spec_of(lab, "r").accelerator_milli == 1500
+    assert door.get("/stoker/v1/projects/p/jobs").json()["jobs"][0]["accelerators"] == 1.5
+    lab.loop.tick()
+    (attempt,) = lab.store.world().attempts.values()
+    devices = [(place.node, place.devices) for place in attempt.placements]
+    assert len(devices) == 3 and len(set(devices)) == 2, "two share a device"
+    assert all(len(own) == 1 for _, own in devices), "each sees a whole one"
+    assert sum(node["accelerators_free"] for node in door.get("/stoker/v1/nodes").json()["nodes"]) == 12 - 1.5
+    whole = door.post(RUN, json=a_run("s", gpus=2)).json()
+    assert whole["notes"] == [] and whole["machines"][0]["accelerators"] == 2
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words"),
+    [
+        (1.5, "the nearest are 1 and 2"),
+        (0.0005, "the nearest is 0.001"),
+        (0.12345, "the nearest is 0.123"),
+        (0.00001, "the nearest is 0.001"),
+        (0.99999, "the nearest is 1"),
+        (-0.5, "greater than or equal to 0"),
+        (65, "less than or equal to 64"),
+        (True, "valid number"),
+        ("1", "valid number"),
+    ],
+)
+def test_a_share_that_is_none(door: TestClient, gpus: Any, words: str) -> None:
+    assert words in violations(door.post(RUN, json=a_run(gpus=gpus)))["gpus"]
+
+
+def test_any_of_several_gpus(door: TestClient, lab: Stoker) -> None:
+    for n, types in enumerate(("T4,V100", "v100|t4, nvidia-tesla-t4", "V100")):
+        assert door.post(RUN, json=a_run(f"r{n}", gpus=4, gpu_type=types)).status_code == 200
+    assert [spec_of(lab, f"r{n}").groups[0].machine.accelerator for n in range(3)] == [
+        "NVIDIA_TESLA_T4|NVIDIA_TESLA_V100",
+        "NVIDIA_TESLA_V100|NVIDIA_TESLA_T4",
+        "NVIDIA_TESLA_V100",
+    ]
+    answer = door.post(RUN, json=a_run("s", gpus=1, gpu_type="T4,t5,"))
+    assert "'t5' is no accelerator" in answer.text and answer.status_code == 400
+    rehearsed = door.post(RUN, json=a_run("t", gpus=1, gpu_type="V100,T4", rehearse=True))
+    assert rehearsed.status_code == 200
+
+
+def test_the_queue(door: TestClient, lab: Stoker) -> None:
+    for n in range(3):
+        door.post(RUN, json=a_run(f"r{n}", gpus=4, gpu_type="T4", queue="research", priority=n))
+    lab.loop.tick()
+    door.post("/stoker/v1/projects/q/jobs:run", json=a_run("other", gpus=4, gpu_type="T4", workers=1, preemptible=True))
+    lab.loop.tick()
+    lab.loop.tick()
+    found = door.get(QUEUE).json()
+    TypeAdapter(TheQueue).validate_python(found, strict=True, extra="forbid")
+    assert (found["policy"], found["share_by"], found["backfill"], found["more"]) == ("priority", "queue", "easy", 0)
+    assert "priority" in found["order"]
+    default, research = found["queues"]
+    assert (default["name"], default["waiting"], default["running"], default["full"]) == ("default", 1, 0, False)
+    assert (research["weight"], research["waiting"], research["running"], research["full"]) == (2.0, 2, 1, True)
+    held = {one["resource"]: (one["held"], one["quota"], one["borrowed"]) for one in research["resources"]}
+    assert held == {"NVIDIA_TESLA_T4": (4.0, 4.0, 0.0), "CPU": (1.0, 100.0, 0.0), "GPU": (4.0, None, 0.0)}
+    rows = [(job["position"], job["project"], job["name"], job["key"]) for job in found["waiting"]]
+    assert rows == [(1, "q", "other", "priority 0"), (2, "p", "r1", "priority 1"), (3, "p", "r0", "priority 0")]
+    first, second, _ = found["waiting"]
+    assert (first["share"], second["share"]) == (0.0, 0.25), "half of the T4s, at weight 2"
+    assert (first["wants"], first["preemptible"], first["queue"]) == ("2 × 4 NVIDIA_TESLA_T4", True, "default")
+    assert (first["reason"]["code"], second["reason"]["code"]) == ("NO_ROOM", "QUOTA")
+    part = door.get(QUEUE, params={"project": "p", "limit": 1}).json()
+    assert ([job["name"] for job in part["waiting"]], part["more"]) == (["r1"], 1)
+    assert door.get(QUEUE, params={"limit": -5}).json()["waiting"] == []
+    assert door.get(QUEUE, params={"limit": "x"}).status_code == 400
+    assert door.get("/stoker/v1/status").json()["site"].endswith("site.toml")

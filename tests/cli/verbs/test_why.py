@@ -1,0 +1,57 @@
+"""`stoker why`, and `--dry-run`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.conftest import Server
+
+from ..conftest import Cli
+
+GPU = ("--gpus", "4", "--gpu-type", "T4")
+
+
+def test_who_waits_for_whom(served: Cli, server: Server) -> None:
+    body = {"command": ["sleep", "600"], "gpus": 4, "gpu_type": "T4", "workers": 9}
+    for name in ("why_holds", "why_waits"):
+        server.client.run("local", {"name": name, **body})
+    try:
+        lines = served("why", "why_waits").out.splitlines()
+        assert lines[0].startswith("why_waits waits: needs 10 × 4 NVIDIA_TESLA_T4")
+        assert any(line.startswith("  held by  why_holds (40 GPUs, ends ") for line in lines)
+        assert any(line.startswith("  starts   ") and line.endswith(", when why_holds ends") for line in lines)
+        found = json.loads(served("why", "why_waits", "--json").out)
+        assert found["held_by"] == ["local/why_holds"] and found["starts"]["draws"] > 0
+        assert served("why", "why_holds").out.splitlines()[1].startswith("  ends     ")
+        planned = served("run", "--dry-run", *GPU, "--workers", "9", "--", "true")
+        assert " would start " in planned.out and "behind   why_waits" in planned.out
+    finally:
+        for name in ("why_waits", "why_holds"):
+            server.client.cancel("local", name)
+
+
+def test_a_dry_run_of_a_command_writes_nothing(served: Cli, server: Server) -> None:
+    (served.folder / "train.py").write_text("print(1)")
+    ran = served("run", "--name", "dry_1", "--dry-run", "--", "python", "train.py")
+    assert ran.code == 0 and ran.out.splitlines()[0] == "dry_1 would start now." and ran.err == ""
+    assert "dry_1" not in served("jobs", "list").out
+    assert json.loads(served("run", "--dry-run", "--json", "--", "true").out)["is_free"] is True
+
+
+def test_a_dry_run_of_a_training_uploads_nothing(served: Cli, server: Server, trainer: Path) -> None:
+    flags = ("--region", "us-central1", "--module-name", "trainer.task", "--package-path", str(trainer))
+    before = sorted((server.home / "buckets").rglob("*"))
+    ran = served("jobs", "submit", "training", "dry_2", *flags, "--scale-tier", "basic", "--dry-run")
+    assert ran.code == 0 and ran.out.startswith("dry_2 would start now."), ran.err
+    assert "costs    $" in ran.out and sorted((server.home / "buckets").rglob("*")) == before
+    as_json = served("jobs", "submit", "training", "dry_2", *flags, "--scale-tier", "basic", "--dry-run", "--json")
+    assert json.loads(as_json.out)["cost"]["usd_per_hour"] > 0
+
+
+def test_a_dry_run_is_refused_as_the_submission_would_be(served: Cli) -> None:
+    ran = served("run", "--dry-run", "--gpus", "64", "--gpu-type", "T4", "--", "true")
+    assert ran.code == 6 and "no node here could ever hold" in ran.err
+    ran = served("jobs", "submit", "training", "dry_3", "--scale-tier", "basic", "--dry-run")
+    assert (ran.code == 6 and "trainingInput" in ran.err) or "training_input" in ran.err or "module" in ran.err
+    assert served("run", "--json", "--", "true").code == 2

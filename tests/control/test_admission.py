@@ -1,0 +1,126 @@
+"""What a site refuses at submission: queues that it does not have, and what a queue could never hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stoker.control.admission import check_quota
+from stoker.core.errors import NotReady
+from stoker.core.job import Request
+from stoker.core.site import Queue, Quota, Site
+from stoker.core.spec import ANY_ACCELERATOR, JobSpec
+from stoker.core.states import JobState
+from stoker.scheduling.rules import rules_of
+from tests.builders import a_house, a_node, a_spec
+
+
+def a_quota(own: float, borrowing: float | None = None, lending: float | None = None) -> Quota:
+    """So many devices."""
+    return Quota(
+        nominal_milli=round(own * 1000),
+        borrowing_milli=None if borrowing is None else round(borrowing * 1000),
+        lending_milli=None if lending is None else round(lending * 1000),
+    )
+
+
+def a_site(cohort: str = "", **queues: dict[str, Quota]) -> Site:
+    """Queues with these quotas, all of one cohort."""
+    return Site(queues={name: Queue(name=name, cohort=cohort, quotas=quotas) for name, quotas in queues.items()})
+
+
+def refusal(site: Site, spec: JobSpec) -> str:
+    """Why its queue could never hold it; empty if it could."""
+    try:
+        check_quota(spec, [a_node("n0", 8), a_node("n1", 8, accelerator="V100")], rules_of(site), "the field")
+    except NotReady as refused:
+        (violation,) = refused.violations
+        assert violation.field == "the field"
+        return violation.description
+    return ""
+
+
+def of_types(spec: JobSpec, accelerator: str) -> JobSpec:
+    """The same, on these accelerators."""
+    groups = [replace(group, machine=replace(group.machine, accelerator=accelerator)) for group in spec.groups]
+    return replace(spec, groups=tuple(groups))
+
+
+def test_a_queue_that_there_is_not_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    house = a_house(tmp_path, site=a_site(default={}, research={}))
+    with pytest.raises(NotReady, match="did you mean research") as refused:
+        house.submit(queue="resaerch")
+    assert [v.field for v in refused.value.violations] == ["job.labels.stoker-queue"]
+    with pytest.raises(NotReady, match="there are default, research"):
+        house.submit(queue="x" * 1000)
+    house.submit(queue="research")
+    assert house.job().spec.queue == "research"
+
+
+def test_a_rehearsal_needs_a_queue_but_no_quota(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:0", site=a_site(default={"GPU": a_quota(0), "CPU": a_quota(0)}))
+    request = Request(dialect="test", body="{}")
+    house.commands.submit("p", "j", a_spec(gpus=4), request=request, labels={}, owner="u", rehearse=True)
+    house.tick()
+    assert house.job().state is JobState.ACTIVE, "a quota does not hold up what runs on nodes of its own"
+    with pytest.raises(NotReady):
+        house.commands.submit("p", "k", a_spec(queue="no"), request=request, labels={}, owner="u", rehearse=True)
+
+
+def test_what_a_queue_could_never_hold() -> None:
+    site = a_site(small={"T4": a_quota(4)}, large={"T4": a_quota(8)})
+    assert not refusal(site, a_spec(gpus=4, queue="small"))
+    assert refusal(site, a_spec(gpus=4, workers=1, queue="small")) == (
+        "the queue small could never hold 2 × 4 T4: of T4 it may hold 4; the queue large could"
+    )
+    assert "ask for at most 4" in refusal(site, a_spec(gpus=4, workers=3, queue="small"))
+
+
+def test_all_types_together_vcpus_and_regions_count_too() -> None:
+    assert "of GPU it may hold 2" in refusal(a_site(default={"GPU": a_quota(2)}), a_spec(gpus=4))
+    assert "of CPU it may hold 1" in refusal(a_site(default={"CPU": a_quota(1)}), a_spec(vcpus=2))
+    there = a_site(default={"T4@us-central1": a_quota(2)})
+    assert "of T4@us-central1 it may hold 2" in refusal(there, a_spec(gpus=4))
+    assert not refusal(there, a_spec(gpus=4, region="europe-west1"))
+
+
+def test_a_share_counts_as_its_part() -> None:
+    site = a_site(default={"T4": a_quota(0.5)})
+    assert not refusal(site, a_spec(milli=500))
+    assert "0.75 T4: of T4 it may hold 0.5" in refusal(site, a_spec(milli=750))
+
+
+def test_what_may_be_borrowed_counts() -> None:
+    site = a_site("c", default={"T4": a_quota(2)}, other={"T4": a_quota(4, lending=1)})
+    assert not refusal(site, a_spec(gpus=3))
+    assert "it may hold 3, with all that it may borrow" in refusal(site, a_spec(gpus=4))
+    assert not refusal(site, a_spec(gpus=6, queue="other")), "its own four, and the two that the other lends"
+    bounded = a_site("c", default={"T4": a_quota(2, borrowing=1)}, other={"T4": a_quota(4)})
+    assert not refusal(bounded, a_spec(gpus=3))
+    assert "it may hold 3," in refusal(bounded, a_spec(gpus=4))
+
+
+def test_of_several_types_one_has_to_do() -> None:
+    site = a_site(default={"T4": a_quota(2), "V100": a_quota(4)})
+    for types in ("T4|V100", "V100|T4", ANY_ACCELERATOR):
+        assert not refusal(site, of_types(a_spec(gpus=4), types))
+        assert "8 " in refusal(site, of_types(a_spec(gpus=8), types))
+    assert not refusal(site, of_types(a_spec(gpus=2, workers=2), "T4|V100")), "two on V100, and one on T4"
+    assert "T4 and V100 it may hold 6" in refusal(site, of_types(a_spec(gpus=2, workers=3), "T4|V100"))
+    assert not refusal(a_site(default={"T4": a_quota(2)}), of_types(a_spec(gpus=8), "T4|V100"))
+
+
+def test_what_is_accepted_is_what_the_scheduler_could_let_in(tmp_path: Path) -> None:
+    """Alone in the house, whatever is not refused starts."""
+    for own, lent in ((0, 0), (0, 2), (1, None), (4, 0)):
+        site = a_site("c", default={"T4": a_quota(own)}, other={"T4": a_quota(4, lending=lent)})
+        for gpus in (1, 2, 4):
+            house = a_house(tmp_path / f"{own}-{lent}-{gpus}", "n0:4", site=site)
+            try:
+                house.submit(gpus=gpus)
+            except NotReady:
+                continue
+            house.tick()
+            assert house.job().state is JobState.ACTIVE, (own, lent, gpus)
