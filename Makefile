@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test check bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test    run every test"
 	@echo "make check   formatting, lint and types"
 	@echo "make bench   measure against the budgets (make bench-NAME: one part)"
+	@echo "make bench-scheduling  the scheduler on public traces (ARGS='--data DIR --seeds 42,43')"
 	@echo "make docs    write the pages of docs/ that are drawn from the code"
 
 demo: .venv/demo
@@ -28,6 +29,9 @@ check: .venv/test
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
+
+bench-scheduling: .venv/test
+	$(BIN)/python -m benchmarks.scheduling $(ARGS)
 
 bench-%: .venv/bench
 	$(BIN)/python -m benchmarks $*

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from stoker.core.job import Attempt, Job
+from stoker.core.job import Attempt, Job, Placement
 from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
 from stoker.core.world import World
 
@@ -83,28 +83,42 @@ class Preempter:
         for zone in self._free.zones(job.spec) if job.spec.accelerator_milli else (None,):
             cleared = self._clear(job, zone, candidates, going, moves)
             if cleared is not None and self._pays_quota(job, amounts, cleared, candidates):
-                if cleared.all and self.fits_without(job, amounts, cleared.all, cleared.moves):
+                if cleared.all and self.fits_without(job, amounts, cleared.all, moves=cleared.moves):
                     return cleared
         return None
 
     def fits_without(
-        self, job: Job, amounts: Amounts, gone: Iterable[Attempt], moves: Iterable[Attempt] = ()
+        self,
+        job: Job,
+        amounts: Amounts,
+        gone: Iterable[Attempt],
+        *,
+        moves: Iterable[Attempt] = (),
+        before: Iterable[Job] = (),
     ) -> set[str] | None:
-        """The nodes on which the gang would be if these were gone, and the moved ones elsewhere. None: it would not fit."""
+        """The nodes on which the gang would be if these were gone. None: it would not fit.
+
+        `before`: jobs for which room is being made already, which have theirs first. `moves`: attempts of those that are gone
+        that must find room elsewhere.
+        """
         gone, mark = list(gone), self._free.checkpoint()
         for attempt in gone:
             self._free.release(self._world.jobs[attempt.job].spec, attempt)
-        places = self._rules.placer.place(job.id, job.spec, self._free)
-        fits = places is not None and all(
-            self._rules.placer.place(move.job, self._world.jobs[move.job].spec, self._free) for move in moves
-        )
+        places = self._place_all(before) and self._place(job)
+        fits = bool(places) and self._place_all(self._world.jobs[move.job] for move in moves)
         self._free.rollback(mark)
-        if places is None or not fits:
+        if not places or not fits:
             return None
         with self._books.without([attempt.id for attempt in gone], self._now):
             if self._books.exceeded(self._rules.queue(job.spec.queue), amounts) is not None:
                 return None
         return {place.node for place in places}
+
+    def _place(self, job: Job) -> tuple[Placement, ...] | None:
+        return self._rules.placer.place(job.id, job.spec, self._free)
+
+    def _place_all(self, jobs: Iterable[Job]) -> bool:
+        return all(self._place(job) is not None for job in jobs)
 
     # Room on nodes
 

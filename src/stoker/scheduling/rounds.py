@@ -204,9 +204,9 @@ class Round:
 
     def _make_room(self, job: Job, amounts: Amounts) -> Reason | None:
         """Claim what is about to be given back, or ask others to give back. None: there is no such room."""
-        self._close((), job)
         nodes = self._nodes_when_gone(job, amounts)
         if nodes is None:
+            self._close((), job)
             cleared = self._victims(job, amounts)
             if cleared is None:
                 self._close(())
@@ -236,7 +236,10 @@ class Round:
         """Where it would be when those that are about to stop have stopped."""
         if not self._going:
             return None
-        return self._preempter.fits_without(job, amounts, [self._world.attempts[attempt] for attempt in self._going])
+        going = [self._world.attempts[attempt] for attempt in self._going]
+        before = [self._world.jobs[claimer] for claimer in self._claims if claimer != job.id]
+        self._kept.free.reopen()  # of a node on which room is made for others, the rest is there for it
+        return self._preempter.fits_without(job, amounts, going, before=before)
 
     # What is kept for those at the head
 
