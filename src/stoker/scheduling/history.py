@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from stoker.core.job import Job
 
 from .hazards import Hazards
+
+BACKLOG_LOOK_SECONDS = 60.0
 
 ENOUGH = 3
 """Runs from which one may guess; with fewer, a wider circle is asked."""
@@ -30,6 +33,8 @@ class History:
         self.hazards = Hazards()
         self._circles: dict[tuple[object, ...], _Circle] = {}
         self._overhead = _Circle()
+        self.work_out_backlog: Callable[[float], float] = _no_end  # by who knows what waits and runs
+        self._backlog, self._backlog_at = math.inf, -math.inf
         self._keys: dict[str, tuple[tuple[object, ...], ...]] = {}  # job id → its circles
 
     def add(self, job: Job) -> None:
@@ -47,6 +52,12 @@ class History:
         """What a stop and a start cost here: the median of what was measured."""
         runs = self._overhead.ordered
         return runs[len(runs) // 2] if len(runs) >= ENOUGH else otherwise
+
+    def backlog_seconds(self, now: float) -> float:
+        """How long the site would need for all that is left of what waits and runs, as far as is known. Looked at each minute."""
+        if now >= self._backlog_at + BACKLOG_LOOK_SECONDS:
+            self._backlog_at, self._backlog = now, self.work_out_backlog(now)
+        return self._backlog
 
     def runs(self, job: Job) -> Sequence[float]:
         """Run times of the narrowest circle that has enough of them, ascending, in seconds. Empty: nothing is known."""
@@ -68,6 +79,10 @@ class History:
             return runs[at] - ran_seconds
         # It has outlived them all: then it is as likely to run as long again (Lindy).
         return 2 * quantile * ran_seconds if runs else None
+
+
+def _no_end(now: float) -> float:
+    return math.inf
 
 
 class _Circle:

@@ -49,6 +49,7 @@ class _Option:
     """What it costs to make room for one replica on one node."""
 
     cost: float
+    strength: float  # of the victims' holds, all together: of equal costs the weakest go
     node: int
     victims: list[Attempt]
     moves: list[Attempt]
@@ -160,7 +161,7 @@ class Preempter:
     ) -> _Option | None:
         fitting = self._free.fitting(machine, job.id, nodes)
         if fitting.size:  # where it fits as it is, the fullest node
-            return _Option(0.0, int(fitting[self._free.milli[fitting].argmin()]), [], [])
+            return _Option(0.0, 0.0, int(fitting[self._free.milli[fitting].argmin()]), [], [])
         options: list[_Option] = []
         elsewhere = int(self._free.milli[~self._free.closed].sum()) if may_move else 0
         may_move = elsewhere > 0  # who is moved has to go somewhere
@@ -171,7 +172,7 @@ class Preempter:
                 continue
             if not option.moves or self._milli(option.moves) <= elsewhere - int(self._free.milli[node]):
                 options.append(option)
-        options.sort(key=lambda option: (option.cost, option.node))
+        options.sort(key=lambda option: (option.cost, option.strength, option.node))
         for option in options[:MOST_OPTIONS]:
             if not (option.moves or cleared.moves) or self._can_move(job, machine, option, cleared):
                 return option
@@ -261,7 +262,8 @@ class Preempter:
             if without.holds(need):
                 victims.remove(attempt)
                 have = without
-        return _Option(self._cost(victims) + COST_OF_MOVE * len(moves), node, victims, moves)
+        cost = self._cost(victims) + COST_OF_MOVE * len(moves)
+        return _Option(cost, self._strength(victims), node, victims, moves)
 
     def _option_by_trial(
         self, job: Job, machine: Machine, node: int, candidates: Iterable[Attempt], cleared: Cleared
@@ -276,7 +278,7 @@ class Preempter:
             self._free.release(self._world.jobs[attempt.job].spec, attempt)
             if self._free.fitting(machine, job.id, here).size:
                 self._free.rollback(mark)
-                return _Option(self._cost(victims), node, victims, [])
+                return _Option(self._cost(victims), self._strength(victims), node, victims, [])
         self._free.rollback(mark)
         return None
 
@@ -312,6 +314,10 @@ class Preempter:
             moves.append(attempt)
             lacks_milli -= milli
         return moves if lacks_milli <= 0 else None
+
+    def _strength(self, victims: Iterable[Attempt]) -> float:
+        """How strong their holds are: the greater a hold, the weaker."""
+        return -sum(self._runners.hold(attempt.id) for attempt in victims)
 
     def _milli(self, attempts: Iterable[Attempt]) -> int:
         """What they hold of devices, all together."""

@@ -82,6 +82,11 @@ class Runners:
         """Those that have run for the quantum, first victim first."""
         return (rank[2] for rank in self._ranked.get((queue, kind), ()))
 
+    def hold(self, attempt: str) -> float:
+        """The first part of its hold, as last worked out; 0 if it has none."""
+        rank = self._rank.get(attempt)
+        return -rank[0][0] if rank is not None and rank[0] else 0.0
+
     @property
     def all_grown(self) -> Iterator[str]:
         """All that have run for the quantum, in no order that matters."""

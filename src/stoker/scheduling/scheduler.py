@@ -61,6 +61,7 @@ class Scheduler:
         self._nodes_changed = True
         self._agenda: list[tuple[float, str]] = []  # when time alone demands a look at which job
         self._live: dict[str, Job] = {}  # jobs as last looked at
+        self._history.work_out_backlog = self._backlog_seconds
         self._held: dict[str, Attempt] = {}  # job id → the attempt that is in `free` and in the books
         self._unsettled: dict[str, None] = {}
         self._newcomers: dict[str, None] = {}  # who waits and was told no reason yet
@@ -238,6 +239,14 @@ class Scheduler:
             self._wait_no_more(job_id)
         elif job_id not in self._kept.waiting:
             self._let_wait(job, now)
+
+    def _backlog_seconds(self, now: float) -> float:
+        """Expected device-seconds that are left of all live jobs, by the site's devices."""
+        left = 0.0
+        for job in self._live.values():
+            facts = Facts(job, self._held.get(job.id), now, self._history)
+            left += facts.gpus * (self._history.remaining_seconds(job, facts.ran_seconds) or 0.0)
+        return left / max(1, int(self._kept.free.device_count.sum()))
 
     def _rekey(self, world: World, now: float) -> None:
         """Where keys change while jobs wait, work them out anew, now and then."""

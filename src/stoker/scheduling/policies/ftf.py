@@ -17,11 +17,14 @@ LOOK_SECONDS = 120.0
 
 
 class FinishTimeFairness:
-    """Least laxity first: how long a job could still wait and yet end within `stretch` times its run time."""
+    """Least laxity first: how long a job could still wait and yet end within `stretch` times its run time.
+
+    Nor after the site could be done with all there is: or else the longest would run alone in the end, with the rest idle.
+    """
 
     shifts = True
 
-    def __init__(self, stretch: float = 2.0) -> None:
+    def __init__(self, stretch: float = 3.0) -> None:
         self._stretch = stretch
 
     def key(self, facts: Facts) -> Key:
@@ -52,4 +55,5 @@ class FinishTimeFairness:
         remaining = facts.history.remaining_seconds(facts.job, facts.ran_seconds)
         left = UNKNOWN_SECONDS if remaining is None else remaining
         run = facts.ran_seconds + left
-        return facts.job.submitted_at + self._stretch * run - facts.now - left
+        fair = facts.job.submitted_at + self._stretch * run - facts.now
+        return min(fair, facts.history.backlog_seconds(facts.now)) - left
