@@ -136,6 +136,8 @@ class Loop:
                     _log.error("a round of the control loop failed and is repeated: %s", error)
                 else:
                     _log.exception("a round of the control loop failed and is repeated")
+            if failed:
+                self._bell.clear()  # what rang was its own first half
             self._bell.wait(LOOK_SECONDS if failed else self._pause())
 
     @staticmethod

@@ -110,15 +110,17 @@ class Books:
         return self._queues.get(queue, {}).get(resource, 0)
 
     def borrows(self, queue: Queue) -> bool:
-        """Whether it holds all that is its own or more, of any resource with a quota."""
-        return any(self.held(queue.name, resource) >= quota.nominal_milli for resource, quota in queue.quotas.items())
+        """Whether it holds all that is its own or more, of any resource with a quota. Who holds nothing borrows nothing."""
+        return any(
+            0 < self.held(queue.name, resource) >= quota.nominal_milli for resource, quota in queue.quotas.items()
+        )
 
     def is_within_its_own(self, queue: Queue, amounts: Amounts) -> bool:
-        """Whether it would hold no more than its own with this on top."""
-        return bool(queue.quotas) and all(
-            self.held(queue.name, resource) + amounts.get(resource, 0) <= quota.nominal_milli
-            for resource, quota in queue.quotas.items()
-            if amounts.get(resource, 0)
+        """Whether it asks for what the queue has of its own, and would hold no more than that with this on top."""
+        asked = {resource: quota for resource, quota in queue.quotas.items() if amounts.get(resource)}
+        return bool(asked) and all(
+            self.held(queue.name, resource) + amounts[resource] <= quota.nominal_milli
+            for resource, quota in asked.items()
         )
 
     def exceeded(self, queue: Queue, amounts: Amounts) -> str | None:

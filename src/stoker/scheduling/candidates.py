@@ -32,6 +32,7 @@ class Candidates:
         self._books = kept.books
         self._history = kept.history
         self._runners = kept.runners
+        self._shapes = kept.shapes
         self._world = world
         self._now = now
 
@@ -77,17 +78,19 @@ class Candidates:
     def _add_lent(
         self, found: dict[str, Attempt], job: Job, queue: str, runners: Iterable[str], going: Collection[str]
     ) -> None:
-        """Add those that hold what their queue has borrowed, as far as it has borrowed. They need not have grown old."""
+        """Add those that hold what the job asks for and their queue has borrowed, as far as it has borrowed it."""
         mine, theirs = self._rules.queue(job.spec.queue), self._rules.queue(queue)
         if theirs.cohort != mine.cohort or theirs.name == mine.name:
             return
-        over = {resource: self._books.over(theirs, resource) for resource in theirs.quotas}
+        asked = self._shapes.of(job.spec).amounts
+        over = {resource: self._books.over(theirs, resource) for resource in theirs.quotas if asked.get(resource)}
+        grown = self._now - self._rules.site.preemption.quantum_seconds
         for attempt_id in runners:
             gives = self._books.held_by(attempt_id)
             if attempt_id in going or not any(over[resource] > 0 and gives.get(resource) for resource in over):
                 continue
             attempt = self._world.attempts[attempt_id]
-            if self._world.jobs[attempt.job].spec.pool == job.spec.pool:
+            if attempt.placed_at <= grown and self._world.jobs[attempt.job].spec.pool == job.spec.pool:
                 found.setdefault(attempt_id, attempt)
                 for resource in over:
                     over[resource] -= gives.get(resource, 0)

@@ -100,6 +100,12 @@ class Hazards:
             self._fresh = 0
             self._learn(now)
 
+    def forget(self, job: str) -> None:
+        """A job that is followed no more."""
+        track = self._live.pop(job, None)
+        if track is not None:
+            track.near = []
+
     def index(self, job: Job, ran_seconds: float, now: float) -> float:
         """The Gittins index: over all moments at which one could stop, the least expected seconds of service per end."""
         first, track = _span(ran_seconds), self._live.get(job.id)

@@ -20,7 +20,10 @@ ENOUGH = 3
 MOST = 200
 """Runs that are kept of each circle: the newest."""
 
-_COUNTERS = re.compile(r"[0-9]+")
+MOST_CIRCLES = 50_000
+"""Of circles, the ones that were made first are forgotten when there are more."""
+
+_COUNTERS = re.compile(r"_[0-9a-f]{4}$|[0-9]+")
 
 
 class History:
@@ -43,6 +46,13 @@ class History:
         if job.held_seconds > 0:
             for key in keys:
                 self._circles.setdefault(key, _Circle()).add(job.held_seconds)
+            while len(self._circles) > MOST_CIRCLES:
+                del self._circles[next(iter(self._circles))]
+
+    def forget(self, job: str) -> None:
+        """A job has ended, or never ran: it is followed no more."""
+        self._keys.pop(job, None)
+        self.hazards.forget(job)
 
     def add_overhead(self, seconds: float) -> None:
         """Learn what one stop and start has cost."""

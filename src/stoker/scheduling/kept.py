@@ -33,4 +33,5 @@ class Kept:
     claims: dict[str, frozenset[str]] = field(default_factory=dict)  # job id → nodes on which others are stopped for it
     shapes: Shapes = field(default_factory=Shapes)
     possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape
+    never: dict[tuple[str, Shape], bool] = field(default_factory=dict)  # whether a queue could never hold a shape
     reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it

@@ -115,6 +115,18 @@ class Preempter:
                 return None
         return {place.node for place in places}
 
+    def nodes_when_gone(self, jobs: Iterable[Job], gone: Iterable[Attempt]) -> dict[str, frozenset[str]]:
+        """Where these would be, one after the other, if those were gone; without the ones that would not fit."""
+        mark, found = self._free.checkpoint(), dict[str, frozenset[str]]()
+        for attempt in gone:
+            self._free.release(self._world.jobs[attempt.job].spec, attempt)
+        for job in jobs:
+            places = self._place(job)
+            if places is not None:
+                found[job.id] = frozenset(place.node for place in places)
+        self._free.rollback(mark)
+        return found
+
     def _place(self, job: Job) -> tuple[Placement, ...] | None:
         return self._rules.placer.place(job.id, job.spec, self._free)
 
@@ -339,18 +351,21 @@ class Preempter:
         """Let more go until its quota has it; whether that is so in the end."""
         queue = self._rules.queue(job.spec.queue)
 
-        def is_over() -> bool:
+        def over() -> str | None:
             with self._books.without([attempt.id for attempt in cleared.all], self._now):
-                return self._books.exceeded(queue, amounts) is not None
+                return self._books.exceeded(queue, amounts)
 
         for attempt in candidates.values():
-            if not is_over():
+            lacks = over()
+            if lacks is None:
                 return True
+            if not self._books.held_by(attempt.id).get(lacks):
+                continue
             theirs = self._rules.queue(self._world.jobs[attempt.job].spec.queue)
             shares = theirs.name == queue.name or (queue.cohort and theirs.cohort == queue.cohort)
             if shares and attempt not in cleared.victims:
                 cleared.victims.append(attempt)
-        return not is_over()
+        return over() is None
 
 
 def _hunger(group: Group) -> tuple[int, float, float]:

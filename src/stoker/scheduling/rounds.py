@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stoker.core.changes import Open
 from stoker.core.ids import attempt_id
 from stoker.core.job import Attempt, Job, Placement, Reason, Replica
-from stoker.core.site import Backfill
+from stoker.core.site import Backfill, Queue
 from stoker.core.world import World
 
 from . import explain
@@ -55,7 +55,8 @@ class _Block:
 class Round:
     """One walk. It takes places as it goes and gives them back at the end: what counts is what is written."""
 
-    def __init__(self, kept: Kept, world: World, now: float) -> None:
+    def __init__(self, kept: Kept, world: World, now: float, leaving: Iterable[str] = ()) -> None:
+        """`leaving`: attempts that stop or end by what is decided now."""
         self._kept = kept
         self._rules = kept.rules
         self._world = world
@@ -64,8 +65,10 @@ class Round:
         self._blocks: list[_Block] = []
         self._full: dict[tuple[str, Shape], Reason] = {}  # (queue, shape) → why nobody of it is placed in this round
         self._booked: list[str] = []
-        self._going = dict(kept.stopping)  # attempts that are about to give back what they hold
+        self._going = kept.stopping | dict.fromkeys(leaving)  # attempts that are about to give back what they hold
         self._claims = dict(kept.claims)  # job id → nodes on which room is being made for it
+        self._short: dict[str, set[str]] = {}  # queue → resources that are kept for the first of it
+        self._no_room_when_gone: dict[tuple[str, Shape], int] = {}  # (queue, shape) → while so many are going
         self._preempter = Preempter(kept, world, now)
 
     def run(self, newcomers: Iterable[str]) -> Found:
@@ -102,19 +105,26 @@ class Round:
 
         Otherwise one that was stopped could take its own place back, if it stands before the one for which it was stopped.
         """
-        waiting = self._kept.waiting
-        promised = [job for job in sorted(self._claims) if job in waiting]
-        self._claims = {job: self._claims[job] for job in promised}
+        waiting, jobs = self._kept.waiting, self._world.jobs
+        promised = [jobs[job] for job in sorted(self._claims) if job in waiting]
+        going = [self._world.attempts[attempt] for attempt in self._going]
+        self._claims = self._preempter.nodes_when_gone(promised, going)
         handled = set[str]()
-        for job_id in promised:
-            job = self._world.jobs[job_id]
-            outcome = self._consider(job, waiting.sharer(job_id), waiting.shape(job_id))
-            if outcome is None or outcome.code == "MAKING_ROOM":
-                handled.add(job_id)
-                if outcome is not None:
-                    self._found.waits[job_id] = outcome
-            else:
-                self._claims.pop(job_id, None)  # there is no room for it after all: it stands where it stood
+        for job in promised:
+            self._close((), job)
+            mark = self._kept.free.checkpoint()
+            places = self._rules.placer.place(job.id, job.spec, self._kept.free)
+            shape = waiting.shape(job.id)
+            over = self._kept.books.exceeded(self._rules.queue(job.spec.queue), shape.amounts)
+            if places is not None and over is not None:
+                self._kept.free.rollback(mark)
+            elif places is not None and self._open(job, shape, places, waiting.sharer(job.id), mark) is None:
+                handled.add(job.id)
+                continue
+            if job.id in self._claims:
+                self._found.waits[job.id] = explain.making_room()
+                handled.add(job.id)
+        self._close(())
         return handled
 
     def _consider(self, job: Job, sharer: str, shape: Shape) -> Reason | None:
@@ -124,14 +134,19 @@ class Round:
             return explain.behind_one_that(full)
         if not self._could_ever_fit(job, shape):
             return explain.no_such_nodes(job.spec)
-        blocks = [block for block in self._blocks if block.shape.competes(shape)]
+        blocks = [b for b in self._blocks if b.shape.competes(shape) and not self._passes(job, shape, b)]
         if any(block.reservation is None for block in blocks):
             return explain.behind()
         # 1. What its queue may hold.
         queue, amounts = self._rules.queue(job.spec.queue), shape.amounts
+        if any(amounts.get(resource) for resource in self._short.get(queue.name, ())):
+            return explain.behind()
         over = self._kept.books.exceeded(queue, amounts)
         if over is not None:
-            return self._make_room(job, amounts) or explain.over_quota(queue, over)
+            room = self._make_room(job, amounts)
+            if room is None:
+                self._keep_quota(job, shape, queue, over)
+            return room or explain.over_quota(queue, over)
         # 2. A place for the whole gang, out of the way of those before it.
         mark = self._kept.free.checkpoint()
         self._keep_away(job, blocks)
@@ -148,6 +163,28 @@ class Round:
             self._block(job, shape)
         return room or explain.no_room(job.spec)
 
+    def _passes(self, job: Job, shape: Shape, block: _Block) -> bool:
+        """Whether one that waits before it does not hold it back: that one gives way to it, or it wants its own back."""
+        if block.job.spec.preemptible and not job.spec.preemptible:
+            return True
+        queue = self._rules.queue(job.spec.queue)
+        owns = bool(queue.cohort) and self._kept.books.is_within_its_own(queue, shape.amounts)
+        return owns and block.job.spec.queue != job.spec.queue
+
+    def _keep_quota(self, job: Job, shape: Shape, queue: Queue, resource: str) -> None:
+        """Let nobody of its queue take what the first of them lacks: in strict order always, else when it has waited long."""
+        never = self._kept.never.get((queue.name, shape))
+        if never is None:
+            never = self._kept.books.ever_exceeds(queue, shape.amounts) is not None
+            self._kept.never[queue.name, shape] = never
+        if never:  # its queue has been given less since it was submitted: nobody waits for that
+            return
+        overdue_at = job.queued_since + self._rules.site.head_seconds
+        if self._rules.site.backfill is Backfill.STRICT or self._now >= overdue_at:
+            self._short.setdefault(queue.name, set()).add(resource)
+        else:
+            self._look_again(overdue_at)
+
     def _could_ever_fit(self, job: Job, shape: Shape) -> bool:
         possible = self._kept.possible.get(shape)
         if possible is None:
@@ -159,16 +196,6 @@ class Round:
         return possible
 
     def _open(self, job: Job, shape: Shape, places: tuple[Placement, ...], sharer: str, mark: int) -> Reason | None:
-        number = job.tries + 1
-        attempt = Attempt(
-            id=attempt_id(job.id, number),
-            job=job.id,
-            number=number,
-            engine=self._world.nodes[places[0].node].engine,
-            placements=places,
-            placed_at=self._now,
-            replicas=tuple(Replica(role=place.role, index=place.index) for place in places),
-        )
         amounts = shape.amounts
         if not shape.is_definite:
             amounts = amounts_of(job.spec, places, self._world.nodes)
@@ -180,6 +207,16 @@ class Round:
                 if found is None:
                     return explain.over_quota(queue, over)
                 places, amounts = found
+        number = job.tries + 1
+        attempt = Attempt(
+            id=attempt_id(job.id, number),
+            job=job.id,
+            number=number,
+            engine=self._world.nodes[places[0].node].engine,
+            placements=places,
+            placed_at=self._now,
+            replicas=tuple(Replica(role=place.role, index=place.index) for place in places),
+        )
         self._kept.books.hold(attempt.id, job.spec.queue, sharer, amounts, self._now)
         self._booked.append(attempt.id)
         self._found.opens.append(Open(attempt=attempt))
@@ -234,12 +271,16 @@ class Round:
 
     def _nodes_when_gone(self, job: Job, amounts: Amounts) -> set[str] | None:
         """Where it would be when those that are about to stop have stopped."""
-        if not self._going:
+        shape = self._kept.shapes.of(job.spec)
+        if not self._going or self._no_room_when_gone.get((job.spec.queue, shape)) == len(self._going):
             return None
         going = [self._world.attempts[attempt] for attempt in self._going]
         before = [self._world.jobs[claimer] for claimer in self._claims if claimer != job.id]
         self._kept.free.reopen()  # of a node on which room is made for others, the rest is there for it
-        return self._preempter.fits_without(job, amounts, going, before=before)
+        nodes = self._preempter.fits_without(job, amounts, going, before=before)
+        if nodes is None:  # nor does the next of its shape, as long as nobody else goes
+            self._no_room_when_gone[job.spec.queue, shape] = len(self._going)
+        return nodes
 
     # What is kept for those at the head
 

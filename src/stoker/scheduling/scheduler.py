@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TypeGuard
 
 from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Order, job_of
 from stoker.core.job import Attempt, Job, Reason
@@ -121,7 +122,8 @@ class Scheduler:
         elif (self._is_due or self._newcomers) and len(self._kept.waiting):
             self._has_put_off = False
             self._rekey(world, now)
-            found = Round(self._kept, world, now).run(self._newcomers)
+            leaving = [change.attempt for change in changes if _leaves(change)]
+            found = Round(self._kept, world, now, leaving).run(self._newcomers)
             waits = found.waits
             changes += found.opens
             for attempt in found.victims:
@@ -182,7 +184,7 @@ class Scheduler:
         if self._ended:
             self._remember_usage()
         if self._nodes_changed:
-            self._rebuild(world)
+            self._rebuild(world, now)
             looked_at |= world.jobs.keys() | self._live.keys()
         for job_id in sorted(looked_at):
             self._follow(world, job_id, now)
@@ -199,7 +201,7 @@ class Scheduler:
                 books.remember(sharer, amounts, job.ended_at - job.held_seconds, job.ended_at, now)
         self._ended.clear()
 
-    def _rebuild(self, world: World) -> None:
+    def _rebuild(self, world: World, now: float) -> None:
         """The nodes are others: what is free is counted anew."""
         self._nodes_changed = False
         self._is_due = True
@@ -211,7 +213,13 @@ class Scheduler:
         kept.reservations.clear()
         kept.books.count_nodes(world.nodes.values())
         for attempt in self._held.values():
-            kept.free.hold(self._live[attempt.job].spec, attempt)
+            job = self._live[attempt.job]
+            kept.free.hold(job.spec, attempt)
+            if not kept.shapes.of(job.spec).is_definite:  # of what type its devices are, the nodes say
+                amounts = amounts_of(job.spec, attempt.placements, world.nodes)
+                kept.books.release(attempt.id, now)
+                sharer = kept.books.sharer(job.spec.queue, job.owner)
+                kept.books.hold(attempt.id, job.spec.queue, sharer, amounts, now)
 
     def _follow(self, world: World, job_id: str, now: float) -> None:
         """Bring what is kept of one job up to the World."""
@@ -224,6 +232,7 @@ class Scheduler:
         self._note_unsettled(world, job_id)
         if job is None:
             self._live.pop(job_id, None)
+            self._history.forget(job_id)
             if self._taught:
                 self._taught.pop(job_id, None)
             self._wait_no_more(job_id)
@@ -295,9 +304,12 @@ class Scheduler:
             kept.stopping[attempt.id] = None
             kept.runners.discard(attempt.id)
         elif attempt.state in STOPPABLE:
-            is_old = now - attempt.placed_at >= self._rules.site.preemption.quantum_seconds
-            if attempt.id not in kept.runners and (is_old or self._rules.queue(job.spec.queue).cohort):
-                self._is_due = True  # it may be a victim from now on
+            grown_at = attempt.placed_at + self._rules.site.preemption.quantum_seconds
+            if attempt.id not in kept.runners and len(kept.waiting):
+                if grown_at <= now:
+                    self._is_due = True  # it may be a victim from now on
+                else:
+                    self._push(grown_at, "")
             kept.runners.add(job, attempt)
 
     def _give_back(self, job: Job, attempt: Attempt, now: float) -> None:
@@ -342,6 +354,10 @@ class Scheduler:
 
     def _push(self, moment: float, job_id: str) -> None:
         heapq.heappush(self._agenda, (moment, job_id))
+
+
+def _leaves(change: Change) -> TypeGuard[MoveAttempt]:
+    return isinstance(change, MoveAttempt) and change.after in (AttemptState.STOPPING, AttemptState.ENDED)
 
 
 def _pause(job: Job) -> Reason:
