@@ -106,12 +106,13 @@ class Round:
         Otherwise one that was stopped could take its own place back, if it stands before the one for which it was stopped.
         """
         waiting, jobs = self._kept.waiting, self._world.jobs
-        promised = [jobs[job] for job in sorted(self._claims) if job in waiting]
+        promised = [jobs[job] for job in self._claims if job in waiting]  # whom it was promised first comes first
         going = [self._world.attempts[attempt] for attempt in self._going]
         self._claims = self._preempter.nodes_when_gone(promised, going)
-        handled = set[str]()
+        handled, theirs = set[str](), set[str]()
         for job in promised:
-            self._close((), job)
+            self._kept.free.reopen()  # those behind it keep it from nothing: or two on one node would wait for each other
+            self._kept.free.close(theirs)
             mark = self._kept.free.checkpoint()
             places = self._rules.placer.place(job.id, job.spec, self._kept.free)
             shape = waiting.shape(job.id)
@@ -121,9 +122,12 @@ class Round:
             elif places is not None and self._open(job, shape, places, waiting.sharer(job.id), mark) is None:
                 handled.add(job.id)
                 continue
-            if job.id in self._claims:
+            if job.id in self._claims and going:
                 self._found.waits[job.id] = explain.making_room()
                 handled.add(job.id)
+                theirs |= self._claims[job.id]
+            else:  # all have gone, and yet it has no place: it stands where it stood
+                self._claims.pop(job.id, None)
         self._close(())
         return handled
 
@@ -334,9 +338,11 @@ class Round:
 
     def _look_for_turns(self) -> None:
         """One that waits may have somebody's place later: when that one's turn has come, or its own patience is over."""
-        soonest = self._kept.runners.next_turn
-        if self._found.waits and soonest is not None and not self._found.opens and not self._found.victims:
-            self._look_again(max(soonest, self._now + TURN_SECONDS))
+        runners = self._kept.runners
+        if self._found.waits and runners.next_turn_at is not None:
+            self._look_again(max(runners.next_turn_at, self._now + TURN_SECONDS))
+        if self._found.waits and runners.next_grown_at is not None:
+            self._look_again(runners.next_grown_at)
         for job_id in self._found.waits:
             job = self._world.jobs[job_id]
             patience = self._rules.policy_of(job.spec.queue).patience_seconds(

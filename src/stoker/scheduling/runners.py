@@ -46,7 +46,8 @@ class Runners:
         self._ranked: dict[tuple[str, Kind], list[Rank]] = {}
         self._rank: dict[str, Rank | None] = {}  # attempt id → its rank; None: it has none yet
         self._where: dict[str, tuple[str, Kind]] = {}
-        self._turns: list[tuple[float, str]] = []  # when whose rank is worked out
+        self._growing: list[tuple[float, str]] = []  # when who has run for the quantum
+        self._turns: list[tuple[float, str]] = []  # when whose rank is worked out anew
         self.version = 0  # grows with every rank that is worked out, and everybody who comes
 
     def __contains__(self, attempt: str) -> bool:
@@ -64,7 +65,7 @@ class Runners:
             self._all.setdefault(where, {})[attempt.id] = None
             self._rank[attempt.id] = None
             self.version += 1
-            heapq.heappush(self._turns, (attempt.placed_at + self._rules.site.preemption.quantum_seconds, attempt.id))
+            heapq.heappush(self._growing, (attempt.placed_at + self._rules.site.preemption.quantum_seconds, attempt.id))
 
     def discard(self, attempt: str) -> None:
         """It runs no more, or is about to stop."""
@@ -101,8 +102,7 @@ class Runners:
 
     def refresh(self, world: World, now: float) -> None:
         """Work out the ranks whose turn has come."""
-        while self._turns and self._turns[0][0] <= now:
-            attempt_id = heapq.heappop(self._turns)[1]
+        for attempt_id in [*_due(self._growing, now), *_due(self._turns, now)]:
             where = self._where.get(attempt_id)
             if where is None:
                 continue
@@ -120,11 +120,19 @@ class Runners:
                 heapq.heappush(self._turns, (now + max(1.0, turn), attempt_id))
 
     @property
-    def next_turn(self) -> float | None:
-        """When the next rank is to be worked out."""
-        while self._turns and self._turns[0][1] not in self._where:
-            heapq.heappop(self._turns)
-        return self._turns[0][0] if self._turns else None
+    def next_grown_at(self) -> float | None:
+        """When the next has run for the quantum."""
+        return self._next(self._growing)
+
+    @property
+    def next_turn_at(self) -> float | None:
+        """When the next rank is to be worked out anew."""
+        return self._next(self._turns)
+
+    def _next(self, heap: list[tuple[float, str]]) -> float | None:
+        while heap and heap[0][1] not in self._where:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
 
     def _unrank(self, attempt: str, where: tuple[str, Kind]) -> None:
         rank = self._rank[attempt]
@@ -132,3 +140,8 @@ class Runners:
             ranks = self._ranked[where]
             del ranks[bisect_left(ranks, rank)]
             self._rank[attempt] = None
+
+
+def _due(heap: list[tuple[float, str]], now: float) -> Iterator[str]:
+    while heap and heap[0][0] <= now:
+        yield heapq.heappop(heap)[1]

@@ -114,15 +114,15 @@ class Scheduler:
         for job_id in moved:
             self._wait_no_more(job_id)
         # 2. Who wants a place, in order.
+        leaving = [change.attempt for change in changes if _leaves(change)]
         if self._hold:
             waits = {job_id: HELD for job_id in sorted(self._newcomers) if job_id not in moved}
         elif self._frees(changes) and not self._has_put_off:
             self._has_put_off = True  # what ends now is free at the next decision: whoever is placed then sees it all
             waits = {}
-        elif (self._is_due or self._newcomers) and len(self._kept.waiting):
+        elif (self._is_due or self._newcomers or leaving) and len(self._kept.waiting):
             self._has_put_off = False
             self._rekey(world, now)
-            leaving = [change.attempt for change in changes if _leaves(change)]
             found = Round(self._kept, world, now, leaving).run(self._newcomers)
             waits = found.waits
             changes += found.opens
