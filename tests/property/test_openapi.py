@@ -48,6 +48,8 @@ FITTING: Mapping[str, Any] = {
         "gpus": 4,
     },
     "POST /stoker/v1/projects/{project}/jobs:rehearse": a_job_body("rehearsal"),
+    "POST /stoker/v1/projects/{project}/jobs:dryRun": a_job_body("dry"),
+    "POST /stoker/v1/projects/{project}/jobs:dryRunCommand": {"name": "dry", "command": ["true"]},
 }
 """Bodies that are accepted, for what is made up by a schema hardly ever is: accepted once, for then the name is taken."""
 
