@@ -64,13 +64,19 @@ def making_room() -> Reason:
     )
 
 
-def over_quota(queue: Queue, resource: str) -> Reason:
-    """Its queue holds all that it may."""
-    quota = queue.quotas[resource]
+def over_quota(queue: Queue, resource: str, *, is_lent: bool = False) -> Reason:
+    """Its queue holds all that it may. `is_lent`: it does not, but what is its own is lent."""
+    own = f"{queue.quotas[resource].nominal_milli / 1000:g}"
+    if is_lent:
+        return Reason(
+            code="QUOTA",
+            text=f"of the {own} {resource} of its own that the queue {queue.name} has, some are lent in {queue.cohort}",
+            action="nothing to do: it is taken back as soon as those have run for the site's quantum, or end",
+        )
     lent = f", and its cohort {queue.cohort} has no more to lend" if queue.cohort else ""
     return Reason(
         code="QUOTA",
-        text=f"the queue {queue.name} holds as much {resource} as it may: {quota.nominal_milli / 1000:g} are its own{lent}",
+        text=f"the queue {queue.name} holds as much {resource} as it may: {own} are its own{lent}",
         action="starts when a job of the queue ends; another queue may have room (stoker queue shows them)",
     )
 

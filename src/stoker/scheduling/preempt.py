@@ -49,7 +49,7 @@ class _Option:
     """What it costs to make room for one replica on one node."""
 
     cost: float
-    strength: float  # of the victims' holds, all together: of equal costs the weakest go
+    strength: float  # how soon it would be the victims' turn: of equal costs, those go whose turn is last
     node: int
     victims: list[Attempt]
     moves: list[Attempt]
@@ -328,8 +328,11 @@ class Preempter:
         return moves if lacks_milli <= 0 else None
 
     def _strength(self, victims: Iterable[Attempt]) -> float:
-        """How strong their holds are: the greater a hold, the weaker."""
-        return -sum(self._runners.hold(attempt.id) for attempt in victims)
+        """How soon it would be their turn, all together: of equal costs, those go whose turn is last.
+
+        What they have suffered already does not count here, so that few are stopped often rather than many now and then.
+        """
+        return -sum(self._runners.standing(attempt.id) for attempt in victims)
 
     def _milli(self, attempts: Iterable[Attempt]) -> int:
         """What they hold of devices, all together."""

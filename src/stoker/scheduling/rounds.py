@@ -150,7 +150,8 @@ class Round:
             room = self._make_room(job, amounts)
             if room is None:
                 self._keep_quota(job, shape, queue, over)
-            return room or explain.over_quota(queue, over)
+            lent = self._kept.books.is_within_its_own(queue, amounts)
+            return room or explain.over_quota(queue, over, is_lent=lent)
         # 2. A place for the whole gang, out of the way of those before it.
         mark = self._kept.free.checkpoint()
         self._keep_away(job, blocks)

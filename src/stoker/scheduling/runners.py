@@ -45,6 +45,7 @@ class Runners:
         self._all: dict[tuple[str, Kind], dict[str, None]] = {}
         self._ranked: dict[tuple[str, Kind], list[Rank]] = {}
         self._rank: dict[str, Rank | None] = {}  # attempt id → its rank; None: it has none yet
+        self._standing: dict[str, float] = {}
         self._where: dict[str, tuple[str, Kind]] = {}
         self._growing: list[tuple[float, str]] = []  # when who has run for the quantum
         self._turns: list[tuple[float, str]] = []  # when whose rank is worked out anew
@@ -74,6 +75,7 @@ class Runners:
             del self._all[where][attempt]
             self._unrank(attempt, where)
             del self._rank[attempt]
+            self._standing.pop(attempt, None)
 
     def all_of(self, queue: str, kind: Kind) -> list[str]:
         """All of a queue and kind, however young, the youngest first."""
@@ -83,10 +85,9 @@ class Runners:
         """Those that have run for the quantum, first victim first."""
         return (rank[2] for rank in self._ranked.get((queue, kind), ()))
 
-    def hold(self, attempt: str) -> float:
-        """The first part of its hold, as last worked out; 0 if it has none."""
-        rank = self._rank.get(attempt)
-        return -rank[0][0] if rank is not None and rank[0] else 0.0
+    def standing(self, attempt: str) -> float:
+        """The first part of its key, as last worked out: the greater, the later its turn. 0: it has none."""
+        return self._standing.get(attempt, 0.0)
 
     @property
     def all_grown(self) -> Iterator[str]:
@@ -109,6 +110,7 @@ class Runners:
             attempt = world.attempts[attempt_id]
             policy, facts = self._rules.policy_of(where[0]), Facts(world.jobs[attempt.job], attempt, now, self._history)
             hold = policy.hold(facts)
+            self._standing[attempt_id] = next(iter(policy.key(facts)), 0.0)
             self._unrank(attempt_id, where)
             if hold is None:
                 hold = ()  # nobody of its queue has its place, but it may be one that said it gives way
