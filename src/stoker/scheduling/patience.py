@@ -7,7 +7,7 @@ from .base import Facts
 ALONE_SECONDS = 30.0
 """A job of one device finds room by itself within moments, more often than not."""
 
-STOPPED_SECONDS = 600.0
+STOPPED_SECONDS = 1200.0
 """One that was stopped for others does not have others stopped in turn at once: that would be a carousel."""
 
 
