@@ -11,9 +11,11 @@ import pytest
 from stoker.core.changes import Change, NodeSeen
 from stoker.core.errors import EngineError, Unavailable
 from stoker.core.node import Node
+from stoker.core.spec import JobSpec
 from stoker.core.states import AttemptState, JobState, ReplicaState
 from stoker.engines.base import Request
 from stoker.engines.fake import FakeEngine
+from stoker.scheduling.placers.best_fit import BestFit
 from tests.builders import House, a_house, a_node
 from tests.conftest import wait_until
 
@@ -222,3 +224,30 @@ def test_the_thread_of_the_loop_outlives_whatever_goes_wrong(house: House, tmp_p
         wait_until(lambda: house.job().state is JobState.ACTIVE)
     finally:
         house.loop.stop()
+
+
+def test_the_placer_learns_from_each_job_once_however_often_the_world_is_read(house: House) -> None:
+    class Learner(BestFit):
+        def __init__(self) -> None:
+            self.learned: list[int] = []
+
+        def learns(self, spec: JobSpec) -> None:
+            self.learned.append(spec.priority)
+
+    for priority in (1, 2):
+        house.submit(f"j{priority}", gpus=1, priority=priority)
+    house.commands.cancel("p/j1", owner="u")
+    house.tick()
+    assert house.job("j1").ended_at is not None
+    placer = Learner()
+    rules = replace(house.loop.rules, placer=placer)
+    loop = replace(house.loop, rules=rules)
+    loop.start()
+    loop.stop()
+    loop.settle_down()
+    assert sorted(placer.learned) == [1, 2], "one that has ended, and one that lives"
+    loop._is_half_done = True
+    loop.settle_down()
+    house.submit("j3", gpus=1, priority=3)
+    loop.settle_down()
+    assert sorted(placer.learned) == [1, 2, 3]

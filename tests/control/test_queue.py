@@ -11,9 +11,10 @@ import pytest
 from stoker.clock import ManualClock
 from stoker.control import queue as queue_module
 from stoker.control.queue import Queue
-from stoker.core.changes import Submit
+from stoker.core.changes import Cancel, MoveJob, Submit
 from stoker.core.site import Queue as SiteQueue
 from stoker.core.site import Quota, Site
+from stoker.core.states import JobState
 from stoker.scheduling.rules import rules_of
 from stoker.store.base import Line
 from stoker.store.memory import MemoryStore
@@ -105,6 +106,18 @@ def test_how_the_queues_stand_and_who_waits(tmp_path: Path) -> None:
     assert found == [(1, "p/high", "priority 7"), (2, "p/waits", "")]
     reasons = [waiter.job.waits.code for waiter in view.waiting if waiter.job.waits]
     assert reasons == ["NO_ROOM", "QUOTA"]
+
+
+def test_who_has_gone_leaves_nothing_behind(store: CountingStore) -> None:
+    queue = a_queue(store)
+    for n in range(5):
+        store.commit([Submit(job=a_job(f"j{n}"))], by="u")
+        assert queue.position(f"p/j{n}") == 1
+        store.commit([Cancel(job=f"p/j{n}", why="", at=1.0)], by="u")
+        moved = MoveJob(job=f"p/j{n}", before=JobState.QUEUED, after=JobState.CANCELLED, at=1.0)
+        store.commit([moved], by="loop")
+        assert queue.position(f"p/j{n}") is None
+    assert not queue._scheduler._newcomers and not queue._scheduler._live
 
 
 def test_a_part_of_the_queue(store: CountingStore) -> None:

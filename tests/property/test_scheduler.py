@@ -361,3 +361,36 @@ def test_one_that_was_stopped_does_not_take_its_own_place_back() -> None:
     settle(36_001.0)
     assert set(world.attempt_of) == {"p/urgent"}
     assert world.jobs["p/old"].preemptions == 1
+
+
+def test_one_that_was_just_stopped_may_have_others_stopped_later() -> None:
+    """At the instant of its own stop it asks for nobody; that nobody was found then must not be remembered."""
+    site = Site(policy="priority", preemption=Preemption(victims=Victims.RESUMABLE, quantum_seconds=0.0))
+    world, scheduler = World(), Scheduler(rules_of(site))
+
+    def happen(*changes: Change) -> None:
+        for change in changes:
+            apply(world, change)
+            scheduler.see(change)
+
+    def settle(now: float) -> None:
+        for _ in range(10):
+            for attempt in list(world.attempts.values()):
+                gone = attempt.state is AttemptState.STOPPING
+                seen = ReplicaState.LOST if gone else ReplicaState.UP
+                happen(Note(attempt=attempt.id, role="chief", index=0, seen=seen, at=now))
+            changes = scheduler.decide(world, now).changes
+            happen(*changes)
+            if not changes:
+                return
+
+    happen(NodeSeen(node=a_node("n0", 2)), NodeSeen(node=a_node("n1", 3, vcpus=20.0)))
+    happen(Submit(job=a_job("middle", at=0.0, gpus=2, priority=2, resumable=True)))
+    happen(Submit(job=a_job("low", at=0.0, gpus=3, priority=1, resumable=True)))
+    settle(1.0)
+    happen(Submit(job=a_job("high", at=10.0, gpus=2, vcpus=50.0, priority=9)))  # only n0 has so many
+    settle(10.0)
+    assert set(world.attempt_of) == {"p/high", "p/low"}
+    happen(Submit(job=a_job("other", at=20.0, gpus=2)))
+    settle(20.0)
+    assert "p/middle" in world.attempt_of and "p/low" not in world.attempt_of

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from stoker.clock import Clock
 from stoker.core.changes import Change, MoveAttempt
 from stoker.core.errors import StokerError
+from stoker.core.job import Job
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
 from stoker.engines.base import Engine
@@ -54,19 +55,19 @@ class Loop:
     _scheduler: Scheduler = field(init=False)
     _nodes: NodeWatch = field(init=False)
     _bell: threading.Event = field(default_factory=threading.Event)
-    _is_first: bool = True
     _is_half_done: bool = False
     _stopping: bool = False
     _thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
         self._nodes = NodeWatch(self.engines)
-        self._read_anew()
+        for job in self._read_anew(taught=()):
+            self.rules.placer.learns(job.spec)
 
     def tick(self) -> int:
         """One round. Returns how many changes it wrote. After one that failed, the next begins with a world read anew."""
         if self._is_half_done:
-            self._read_anew()
+            self._read_anew(taught=self._world.jobs)
         self._is_half_done = True
         written = self._round()
         self._is_half_done = False
@@ -103,7 +104,6 @@ class Loop:
     def start(self) -> None:
         """Run in a thread of its own until `stop`."""
         self.store.listen(lambda _: self._bell.set())
-        self._read_anew()
         self._thread = threading.Thread(target=self._run, name="control-loop", daemon=True)
         self._thread.start()
 
@@ -152,18 +152,17 @@ class Loop:
         deadline = self.next_deadline()
         return IDLE_SECONDS if deadline is None else min(IDLE_SECONDS, max(0.01, deadline - self.clock.now()))
 
-    def _read_anew(self) -> None:
-        """A world of our own, and a scheduler that knows what this site's ended jobs teach."""
+    def _read_anew(self, taught: Collection[str]) -> list[Job]:
+        """A world of our own, and a scheduler that knows what this site's ended jobs teach. Returns those.
+
+        `taught`: live jobs that the placer has learned from already.
+        """
         now = self.clock.now()
-        self._world = self.store.world()
-        known = () if self._is_first else self._world.jobs  # the placer has learned from those that live already
-        self._scheduler = Scheduler(self.rules, hold=self.hold, history=self.histories(), teaches=known)
         ended = self.store.ended(now - REMEMBERED_SECONDS, MOST_REMEMBERED)
+        self._scheduler = Scheduler(self.rules, hold=self.hold, history=self.histories(), teaches=taught)
         self._scheduler.learn(ended, now)
-        if self._is_first:
-            for job in ended:
-                self.rules.placer.learns(job.spec)
-        self._is_first = False
+        self._world = self.store.world()
+        return ended
 
     def _catch_up(self) -> None:
         if self.store.position() != self._world.position:

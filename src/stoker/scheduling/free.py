@@ -5,7 +5,7 @@ Amounts are whole numbers (thousandths of devices and vCPUs, MiB), so that takin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from stoker.core.spec import ANY_ACCELERATOR, WHOLE_DEVICE_MILLI, JobSpec, Machi
 from stoker.core.world import World
 
 Indices = NDArray[np.intp]
-Choose = Callable[[Machine, str, Indices], int]
 
 _NOWHERE: Indices = np.zeros(0, dtype=np.intp)
 
@@ -58,7 +57,7 @@ class Free:
         self._soft = np.array([node.soft for node in self.nodes], dtype=bool)
         self._has_soft = bool(self._soft.any())
         self._closed_any = False
-        self._most_whole: int | None = None  # worked out when it is asked for
+        self._most: int | None = None  # whole devices that are free on one node, worked out when it is asked for
         self._device_index = [{name: d for d, name in enumerate(node.devices)} for node in self.nodes]
         self._on: dict[str, dict[int, int]] = {}  # gang → node → how many replicas
         self._log: list[_Step] = []
@@ -111,7 +110,7 @@ class Free:
         """Of these nodes, those on which one more replica fits now. On a soft node one gang alone may exceed vCPUs and memory."""
         # Devices first: of them there is the least, so little is left to be looked at.
         if machine.accelerator_milli >= WHOLE_DEVICE_MILLI:
-            if machine.accelerators > self._most(self.whole):
+            if machine.accelerators > self._most_whole():
                 return _NOWHERE
             among = among[self.whole[among] >= machine.accelerators]
         elif machine.accelerator_milli:
@@ -131,11 +130,11 @@ class Free:
             fits |= self._soft[among] & (others == 0)
         return among[fits]
 
-    def _most(self, whole: NDArray[np.int32]) -> int:
+    def _most_whole(self) -> int:
         """The most whole devices that are free on one node."""
-        if self._most_whole is None:
-            self._most_whole = int(whole.max(initial=0))
-        return self._most_whole
+        if self._most is None:
+            self._most = int(self.whole.max(initial=0))
+        return self._most
 
     def names_on(self, among: Iterable[int]) -> list[str]:
         """The gangs that hold something on these nodes, by name."""
@@ -224,7 +223,7 @@ class Free:
             free, count = self.devices[node], len(step.devices)
             free[list(step.devices)] += sign * step.milli
             self.milli[node] += sign * step.milli * count
-            self._most_whole = None
+            self._most = None
             if step.milli == WHOLE_DEVICE_MILLI:
                 self.whole[node] += sign * count
                 self.largest[node] = WHOLE_DEVICE_MILLI if self.whole[node] else free.max()

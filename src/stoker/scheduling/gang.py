@@ -25,7 +25,7 @@ def place_gang(gang: str, spec: JobSpec, free: Free, choose: Chooser) -> tuple[P
 
 def _place_in(zone: str | None, gang: str, spec: JobSpec, free: Free, choose: Chooser) -> tuple[Placement, ...] | None:
     places: list[Placement] = []
-    groups = spec.groups if len(spec.groups) == 1 else sorted(spec.groups, key=_hunger, reverse=True)
+    groups = spec.groups if len(spec.groups) == 1 else sorted(spec.groups, key=hunger, reverse=True)
     for group in groups:
         machine = group.machine
         candidates = free.candidates(spec, machine, zone if machine.accelerator_milli else None)
@@ -45,5 +45,6 @@ def _place_in(zone: str | None, gang: str, spec: JobSpec, free: Free, choose: Ch
     return tuple(places)
 
 
-def _hunger(group: Group) -> tuple[int, float, float]:
+def hunger(group: Group) -> tuple[int, float, float]:
+    """How much one replica of a group takes: the hungriest are placed first."""
     return group.machine.accelerator_milli, group.machine.vcpus, group.machine.memory_gb

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stoker.core.job import Attempt, Job, Placement
-from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
+from stoker.core.spec import WHOLE_DEVICE_MILLI, Machine
 from stoker.core.world import World
 
 from .books import Amounts
 from .candidates import Candidates
 from .footprints import free_room, room_of
 from .free import Indices
+from .gang import hunger
 from .kept import Kept
 from .runners import Kind
 
@@ -78,7 +79,7 @@ class Preempter:
         """
         candidates = self._candidates.of(job, amounts, going)
         is_gang = job.spec.accelerator_milli > WHOLE_DEVICE_MILLI
-        moves = self._rules.site.defrag and is_gang and self._candidates.is_patient(job)
+        moves = self._rules.site.defrag and is_gang and self.is_patient(job)
         if not candidates and not moves:
             return None
         for zone in self._free.zones(job.spec) if job.spec.accelerator_milli else (None,):
@@ -87,6 +88,10 @@ class Preempter:
                 if cleared.all and self.fits_without(job, amounts, cleared.all, moves=cleared.moves):
                     return cleared
         return None
+
+    def is_patient(self, job: Job) -> bool:
+        """Whether it has waited long enough to have others stopped."""
+        return self._candidates.is_patient(job)
 
     def fits_without(
         self,
@@ -145,7 +150,7 @@ class Preempter:
             for node in self._footprints.nodes(attempt.id):
                 by_node.setdefault(node, []).append(attempt)
         mark = free.checkpoint()
-        for group in sorted(job.spec.groups, key=_hunger, reverse=True):
+        for group in sorted(job.spec.groups, key=hunger, reverse=True):
             nodes = free.candidates(job.spec, group.machine, zone if group.machine.accelerator_milli else None)
             for index in range(group.count):
                 option = self._cheapest(job, group.machine, nodes, by_node, cleared, going, may_move)
@@ -369,7 +374,3 @@ class Preempter:
             if shares and attempt not in cleared.victims:
                 cleared.victims.append(attempt)
         return over() is None
-
-
-def _hunger(group: Group) -> tuple[int, float, float]:
-    return group.machine.accelerator_milli, group.machine.vcpus, group.machine.memory_gb

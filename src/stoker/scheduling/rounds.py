@@ -264,9 +264,9 @@ class Round:
         """Who goes for it. Where nobody could, and nothing has changed since that could help, it is not looked again."""
         kept, policy = self._kept, self._rules.policy_of(job.spec.queue)
         kept.runners.refresh(self._world, self._now)
-        facts = Facts(job, None, self._now, kept.history)
-        is_patient = self._now - job.queued_since >= policy.patience_seconds(facts)
-        stamp = (kept.given_back, kept.runners.version, is_patient, policy.claim(facts), self._now // AGES_SECONDS)
+        claim = policy.claim(Facts(job, None, self._now, kept.history))
+        is_patient = self._preempter.is_patient(job)
+        stamp = (kept.given_back, kept.runners.version, is_patient, claim, self._now // AGES_SECONDS)
         if kept.no_victims.get(job.id) == stamp:
             return None
         cleared = self._preempter.find(job, amounts, self._going)

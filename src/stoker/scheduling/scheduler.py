@@ -285,6 +285,7 @@ class Scheduler:
         """Who stood behind it may find a place now."""
         if job_id in self._kept.waiting:
             self._kept.waiting.discard(job_id)
+            self._newcomers.pop(job_id, None)
             self._kept.reservations.pop(job_id, None)
             self._kept.claims.pop(job_id, None)
             self._kept.no_victims.pop(job_id, None)

@@ -49,7 +49,6 @@ class _Run:
 
     began_at: float  # doing work, the restart behind it
     ends_at: float
-    fails: bool = False
 
 
 class SimulatedEngine:
@@ -136,10 +135,6 @@ class SimulatedEngine:
             self._stopped.add(attempt)
             self._news[attempt] = ReplicaState.LOST
 
-    def interrupt(self, attempt: str) -> None:
-        """It is lost with its machine."""
-        self.stop(attempt, force=True)
-
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """What has happened since it was last asked."""
         now = self._clock.now()
@@ -165,7 +160,7 @@ class SimulatedEngine:
         for attempt in attempts.values():
             if any(attempt.placed_at < failed.get(place.node, 0.0) for place in attempt.placements):
                 if attempt.id in self._runs:
-                    self.interrupt(attempt.id)
+                    self.stop(attempt.id, force=True)
 
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
         """It writes none."""
