@@ -100,12 +100,15 @@ class Cluster:
     def _settle(self) -> int:
         placed = 0
         while True:
-            plan = self.scheduler.decide(self.world, self._now)
-            for change in plan.changes:
+            settled = self.scheduler.settle(self.world, self._now)
+            for change in settled:
+                self._apply(change)
+            decided = self.scheduler.decide(self.world, self._now).changes
+            for change in decided:
                 self._apply(change)
                 placed += isinstance(change, Open)
             self.scheduler.due(self.world, self._now)
-            if not plan.changes:
+            if not settled and not decided:
                 return placed
 
     def _submit(self, most: int) -> Job:

@@ -22,12 +22,15 @@ from stoker.scheduling.scheduler import Scheduler
 from stoker.store.base import Store
 
 from .enact import Enact
-from .observe import Lines, NodeWatch, observe_replicas
+from .observe import Lines, NodeWatch, observe_replicas, rehearsals_gone
 
 LOOK_SECONDS = 1.0
 """How often live attempts are looked at when nobody rings: a replica whose end was reported is seen at once."""
 
 IDLE_SECONDS = 30.0
+
+WRITER = "loop"
+"""Who wrote a line of the story: this loop, and nothing else."""
 
 REMEMBERED_SECONDS = 30 * 86400.0
 MOST_REMEMBERED = 20_000
@@ -64,35 +67,35 @@ class Loop:
         for job in self._read_anew(taught=()):
             self.rules.placer.learns(job.spec)
 
-    def tick(self) -> int:
-        """One round. Returns how many changes it wrote. After one that failed, the next begins with a world read anew."""
+    def tick(self) -> bool:
+        """One round. Returns whether more may follow at once. After one that failed, the next begins with a world read anew."""
         if self._is_half_done:
             self._read_anew(taught=self._world.jobs)
         self._is_half_done = True
-        written = self._round()
+        goes_on = self._round()
         self._is_half_done = False
-        return written
+        return goes_on
 
-    def _round(self) -> int:
-        written = 0
-        self._bell.clear()  # what rings from here on is news; our own writes of the last round were not
+    def _round(self) -> bool:
+        self._bell.clear()  # what rings from here on is news, or our own writing
         self._catch_up()
-        now = self.clock.now()
+        world, now = self._world, self.clock.now()
         # 1. What is seen.
-        nodes = self._nodes.look(self._world)
-        written += self._commit([*nodes, *observe_replicas(self.engines, self._world, self.logs, now)])
-        # 2. What follows.
-        plan = self._scheduler.decide(self._world, now)
-        ended = [self._world.attempts[change.attempt] for change in plan.changes if _ends(change)]
-        written += self._commit(plan.changes)
+        seen = self._carry([*self._nodes.look(world), *observe_replicas(self.engines, world, self.logs, now)])
+        # 2. What follows from it, and who is next.
+        settled = self._scheduler.settle(world, now)
+        ended = [world.attempts[change.attempt] for change in settled if _ends(change)]
+        self._carry(settled)
+        gone = self._carry(rehearsals_gone(world))
+        decided = self._carry(self._scheduler.decide(world, now).changes)
+        written = self._commit([*seen, *settled, *gone, *decided])
         # 3. What is done.
-        orders = self._scheduler.due(self._world, now)
-        if orders:
-            written += self._commit(self.enact(orders, self._world, now))
+        orders = self._scheduler.due(world, now)
+        refused = self._commit(self._carry(self.enact(orders, world, now))) if orders else 0
         for attempt in ended:
             if attempt.engine in self.engines:
                 self.engines[attempt.engine].forget(attempt.id)
-        return written
+        return bool(refused or (written and (orders or self._scheduler.is_due)))
 
     def settle_down(self) -> None:
         """Tick until nothing follows any more from what is seen now."""
@@ -165,26 +168,29 @@ class Loop:
         return ended
 
     def _catch_up(self) -> None:
+        """Carry into our own world what others have written."""
         if self.store.position() != self._world.position:
             for line in self.store.story(after=self._world.position):
-                self._apply(line.change)
+                if line.by != WRITER:
+                    self._carry([line.change])
                 self._world.position = line.n
 
+    def _carry(self, changes: Sequence[Change]) -> Sequence[Change]:
+        """Carry changes into our own world; they are committed before anything is done about them."""
+        for change in changes:
+            apply(self._world, change)
+            self._scheduler.see(change)
+        return changes
+
     def _commit(self, changes: Sequence[Change]) -> int:
-        """Write what was found or decided, and carry it into our own world, by way of the story if others wrote too."""
+        """Write what our own world knows already. If others wrote in between, it learns of that now."""
         if changes:
-            position = self.store.commit(changes, by="loop")
+            position = self.store.commit(changes, by=WRITER)
             if position == self._world.position + len(changes):  # nobody else wrote in between
-                for change in changes:
-                    self._apply(change)
                 self._world.position = position
             else:
                 self._catch_up()
         return len(changes)
-
-    def _apply(self, change: Change) -> None:
-        apply(self._world, change)
-        self._scheduler.see(change)
 
 
 def _ends(change: Change) -> TypeGuard[MoveAttempt]:

@@ -52,10 +52,13 @@ class NodeWatch:
             seen = {node.name: node for nodes in found.values() for node in nodes}
             news += [NodeSeen(node=node) for name, node in seen.items() if world.nodes.get(name) != node]
             news += [NodeGone(name=name) for name, node in world.nodes.items() if not node.pool and name not in seen]
-        if world.pooled:
-            pooled = [world.nodes[name] for name in world.pooled]
-            news += [NodeGone(name=node.name) for node in nodes_of_ended_rehearsals(pooled, world.jobs)]
         return news
+
+
+def rehearsals_gone(world: World) -> list[NodeGone]:
+    """The nodes of a rehearsal go with it."""
+    pooled = [world.nodes[name] for name in world.pooled]
+    return [NodeGone(name=node.name) for node in nodes_of_ended_rehearsals(pooled, world.jobs)]
 
 
 def observe_replicas(engines: Mapping[str, Engine], world: World, logs: Lines, now: float) -> list[Change]:

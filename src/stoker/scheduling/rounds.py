@@ -55,8 +55,7 @@ class _Block:
 class Round:
     """One walk. It takes places as it goes and gives them back at the end: what counts is what is written."""
 
-    def __init__(self, kept: Kept, world: World, now: float, leaving: Iterable[str] = ()) -> None:
-        """`leaving`: attempts that stop or end by what is decided now."""
+    def __init__(self, kept: Kept, world: World, now: float) -> None:
         self._kept = kept
         self._rules = kept.rules
         self._world = world
@@ -65,7 +64,7 @@ class Round:
         self._blocks: list[_Block] = []
         self._full: dict[tuple[str, Shape], Reason] = {}  # (queue, shape) → why nobody of it is placed in this round
         self._booked: list[str] = []
-        self._going = kept.stopping | dict.fromkeys(leaving)  # attempts that are about to give back what they hold
+        self._going = dict(kept.stopping)  # attempts that are about to give back what they hold
         self._claims = dict(kept.claims)  # job id → nodes on which room is being made for it
         self._short: dict[str, set[str]] = {}  # queue → resources that are kept for the first of it
         self._no_room_when_gone: dict[tuple[str, Shape], int] = {}  # (queue, shape) → while so many are going

@@ -1,7 +1,8 @@
 """What is kept between decisions, so that each costs what has changed and not what there is.
 
 Whatever is kept follows from the World and the rules; made anew it decides the same. Whoever changes the World tells it by
-`see`; then `decide` says what is to be written, and `due` what is to be done.
+`see`. Then `settle` says what follows by itself and `decide` who gets a place, each to be carried into the World before the
+next is asked; and `due` says what is to be done.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TypeGuard
 
 from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Order, job_of
 from stoker.core.job import Attempt, Job, Reason
@@ -67,7 +67,6 @@ class Scheduler:
         self._unsettled: dict[str, None] = {}
         self._newcomers: dict[str, None] = {}  # who waits and was told no reason yet
         self._is_due = True  # whether anybody may find a place since the last round
-        self._has_put_off = False
         self._shifts = any(policy.shifts for policy in (rules.policy, *rules.policies.values()))
         self._rekeyed_at = 0.0
         self._kept = Kept(
@@ -102,28 +101,32 @@ class Scheduler:
             if attempt is not None:
                 self._history.add_overhead(change.at - attempt.placed_at)
 
-    def decide(self, world: World, now: float) -> Plan:
-        """What is to be written next: what follows from what was seen, who is placed, and why the rest waits."""
-        looked_at = self._catch_up(world, now)
-        # 1. What follows from what was seen. Places that it frees are seen free at the next decision, when it is written.
+    def settle(self, world: World, now: float) -> list[Change]:
+        """What follows by itself from what was seen, whoever else waits."""
+        while self._agenda and self._agenda[0][0] <= now:
+            job_id = heapq.heappop(self._agenda)[1]
+            if job_id:
+                self._touched.add(job_id)
+            self._is_due = True
+        if self._nodes_changed:
+            self._touched |= world.jobs.keys() | self._live.keys()
         changes: list[Change] = []
-        for job_id in sorted(looked_at):
-            if job_id in world.jobs:
-                changes += settle(world, world.jobs[job_id], now)
-        moved = {change.job for change in changes if isinstance(change, MoveJob)}
-        for job_id in moved:
-            self._wait_no_more(job_id)
-        # 2. Who wants a place, in order.
-        leaving = [change.attempt for change in changes if _leaves(change)]
+        for job_id in sorted(self._touched):
+            job = world.jobs.get(job_id)
+            if job is not None:
+                changes += settle(world, job, now)
+        return changes
+
+    def decide(self, world: World, now: float) -> Plan:
+        """Who is placed, who is stopped for whom, and why the rest waits."""
+        looked_at = self._catch_up(world, now)
+        changes: list[Change] = []
+        waits: dict[str, Reason] = {}
         if self._hold:
-            waits = {job_id: HELD for job_id in sorted(self._newcomers) if job_id not in moved}
-        elif self._frees(changes) and not self._has_put_off:
-            self._has_put_off = True  # what ends now is free at the next decision: whoever is placed then sees it all
-            waits = {}
-        elif (self._is_due or self._newcomers or leaving) and len(self._kept.waiting):
-            self._has_put_off = False
+            waits = dict.fromkeys(sorted(self._newcomers), HELD)
+        elif (self._is_due or self._newcomers) and len(self._kept.waiting):
             self._rekey(world, now)
-            found = Round(self._kept, world, now, leaving).run(self._newcomers)
+            found = Round(self._kept, world, now).run(self._newcomers)
             waits = found.waits
             changes += found.opens
             for attempt in found.victims:
@@ -131,16 +134,17 @@ class Scheduler:
             self._is_due = bool(found.opens or found.victims)  # what one gets moves the others' turns: once more
             if found.look_again_at is not None:
                 self._push(found.look_again_at, "")
-        else:
-            self._has_put_off, waits = False, {}
-        waits |= self._pauses(world, looked_at - moved, now)
-        if not self._has_put_off:
-            self._newcomers.clear()
-        # 3. Why the rest waits, where that is news.
+        waits |= self._pauses(world, looked_at, now)
+        self._newcomers.clear()
         changes += [
             Explain(job=job_id, reason=reason) for job_id, reason in waits.items() if world.jobs[job_id].waits != reason
         ]
         return Plan(changes=tuple(changes), waits=waits)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether one more decision may find more, though nothing happens."""
+        return (self._is_due and len(self._kept.waiting) > 0) or self._nodes_changed
 
     def order(self, world: World, now: float) -> list[str]:
         """The ids of all that wait, in the order in which they are looked at, as if each got what it wants in its turn."""
@@ -174,22 +178,17 @@ class Scheduler:
     # Following the World
 
     def _catch_up(self, world: World, now: float) -> set[str]:
-        """Bring what is kept up to the World. Returns the jobs to be looked at."""
-        looked_at, self._touched = self._touched, set()
-        while self._agenda and self._agenda[0][0] <= now:
-            job_id = heapq.heappop(self._agenda)[1]
-            if job_id:
-                looked_at.add(job_id)
-            self._is_due = True
+        """Bring what is kept up to the World. Returns the jobs that have changed."""
         if self._ended:
             self._remember_usage()
         if self._nodes_changed:
             self._rebuild(world, now)
-            looked_at |= world.jobs.keys() | self._live.keys()
-        for job_id in sorted(looked_at):
+            self._touched |= world.jobs.keys() | self._live.keys()
+        changed, self._touched = self._touched, set()
+        for job_id in sorted(changed):
             self._follow(world, job_id, now)
         self._kept.free.settle()
-        return looked_at
+        return changed
 
     def _remember_usage(self) -> None:
         """Put into the books what ended jobs have held: they belong to the past usage of who has a share."""
@@ -333,10 +332,6 @@ class Scheduler:
             else:
                 self._unsettled.pop(attempt.id, None)
 
-    @staticmethod
-    def _frees(changes: Iterable[Change]) -> bool:
-        return any(isinstance(change, MoveAttempt) and change.after is AttemptState.ENDED for change in changes)
-
     def _remember(self, change: MoveJob) -> None:
         job = self._live.get(change.job)
         if job is not None:
@@ -344,10 +339,10 @@ class Scheduler:
             self._history.add(replace(job, held_seconds=ran_seconds))
             self._history.hazards.end(job, ran_seconds, change.at)
 
-    def _pauses(self, world: World, looked_at: set[str], now: float) -> dict[str, Reason]:
+    def _pauses(self, world: World, changed: set[str], now: float) -> dict[str, Reason]:
         """Why those wait whose time has not come."""
         found = {}
-        for job_id in sorted(looked_at):
+        for job_id in sorted(changed):
             job = world.jobs.get(job_id)
             if job is not None and job.state is JobState.QUEUED and job.wish is Wish.RUN and now < job.not_before:
                 found[job_id] = HELD if self._hold else _pause(job)
@@ -355,10 +350,6 @@ class Scheduler:
 
     def _push(self, moment: float, job_id: str) -> None:
         heapq.heappush(self._agenda, (moment, job_id))
-
-
-def _leaves(change: Change) -> TypeGuard[MoveAttempt]:
-    return isinstance(change, MoveAttempt) and change.after in (AttemptState.STOPPING, AttemptState.ENDED)
 
 
 def _pause(job: Job) -> Reason:

@@ -18,7 +18,7 @@ from stoker.core.states import (
     ReplicaState,
     Wish,
 )
-from stoker.core.world import World, attempt_after
+from stoker.core.world import World, attempt_after, job_after
 from stoker.runtime.exits import PERMANENT, exit_class
 
 LONGEST_BACKOFF_SECONDS = 60.0
@@ -31,9 +31,14 @@ peer went away with an error, TensorFlow and gloo after seconds, JAX after about
 def settle(world: World, job: Job, now: float) -> Iterator[Change]:
     """The moves that what is written of a job now demands, as far as they lead by themselves."""
     attempt = world.attempt(job.id)
-    if attempt is not None:
+    if attempt is None:
+        yield from _waiting_moves(job, now)
+    else:
         yield from _attempt_moves(job, attempt, now)
-    elif job.state is JobState.QUEUED:
+
+
+def _waiting_moves(job: Job, now: float) -> Iterator[Change]:
+    if job.state is JobState.QUEUED:
         if job.wish is Wish.CANCEL:
             yield _job_ends(job, JobState.CANCELLED, now, job.wish_why)
         elif _waited_out(job, now):
@@ -47,9 +52,11 @@ def _attempt_moves(job: Job, attempt: Attempt, now: float) -> Iterator[Change]:
         if move is None:
             return
         yield move
-        attempt = attempt_after(attempt, move)
+        job, attempt = job_after(job, move), attempt_after(attempt, move)
         if attempt.state is AttemptState.ENDED:
-            yield job_fate(job, attempt, now)
+            fate = job_fate(job, attempt, now)
+            yield fate
+            yield from _waiting_moves(job_after(job, fate), now)
             return
 
 

@@ -114,21 +114,28 @@ class Future:
         """Decide until nothing follows any more. Returns what became of the job, if that is certain now."""
         for _ in range(_MOST_ROUNDS):
             self._work += 1 + len(self._scheduler.kept.waiting) / _WAITING_PER_WORK
-            changes = [c for c in self._scheduler.decide(self._world, self._now).changes if not isinstance(c, Explain)]
-            for change in changes:
-                if isinstance(change, Open):
-                    if change.attempt.job == job:
-                        return self._outcome(self._now, change.attempt)
-                    self._open(change.attempt)
-                    continue
-                self._put(change)
+            settled = self._scheduler.settle(self._world, self._now)
+            for change in settled:
+                self._carry(change)
                 if isinstance(change, MoveJob) and change.job == job and change.after in FINAL_JOB_STATES:
                     return self._outcome(self._now, is_over=True)
-                if isinstance(change, MoveAttempt) and change.after is AttemptState.STOPPING:
-                    heapq.heappush(self._ends, (self._now + STOP_SECONDS, change.attempt))
-            if not changes:
+            decided = [c for c in self._scheduler.decide(self._world, self._now).changes if not isinstance(c, Explain)]
+            for change in decided:
+                if isinstance(change, Open) and change.attempt.job == job:
+                    return self._outcome(self._now, change.attempt)
+                self._carry(change)
+            if not settled and not decided:
                 break
         return None
+
+    def _carry(self, change: Change) -> None:
+        """What was decided happens; what it starts is up at once, what it stops is gone soon."""
+        if isinstance(change, Open):
+            self._open(change.attempt)
+            return
+        self._put(change)
+        if isinstance(change, MoveAttempt) and change.after is AttemptState.STOPPING:
+            heapq.heappush(self._ends, (self._now + STOP_SECONDS, change.attempt))
 
     def _next(self) -> float | None:
         while self._ends and self._ends[0][1] not in self._world.attempts:
