@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.core.changes import MoveJob, Open, Submit
@@ -109,7 +109,7 @@ def told_of(story: Sequence[Line], sample: int, *, learning_seconds: float, budg
         change = line.change
         if isinstance(change, MoveJob) and change.after in FINAL_JOB_STATES:
             job = world.jobs[change.job]
-            history.add(replace(job, held_seconds=job.held_seconds + change.held_seconds))
+            history.add(job, job.held_seconds + change.held_seconds)
         apply(world, change)
         if isinstance(change, Submit) and change.job.id in chosen:
             told.append(_told(world, history, rules, change.job.id, waits[change.job.id], budget))

@@ -24,7 +24,7 @@ def a_past(*seconds: float, gpus: int = 4, owner: str = "u", name: str = "old") 
     """What jobs that have run so long have taught."""
     history = History()
     for number, held in enumerate(seconds):
-        history.add(a_job(f"{name}_{number}", gpus=gpus, owner=owner, held_seconds=held))
+        history.add(a_job(f"{name}_{number}", gpus=gpus, owner=owner), held)
     return history
 
 

@@ -131,7 +131,7 @@ def test_where_run_times_are_known_it_says_what_comes(
     history = History()
     for gpus in (1, 2, 4, 8):
         for n in range(3):
-            history.add(a_job(f"past_{n}", gpus=gpus, owner="trace", held_seconds=600.0))
+            history.add(a_job(f"past_{n}", gpus=gpus, owner="trace"), 600.0)
     world, last = World(), f"trace/{jobs[-1].name}"
     story = iter(played.story)
     for line in story:

@@ -81,7 +81,7 @@ def test_the_draws_are_spread_evenly() -> None:
 
 def test_a_forecast_teaches_nothing() -> None:
     known = Known.of(a_past(600.0, 600.0, 600.0), [a_job("old_9", gpus=4)])
-    known.add(a_job("old_9", gpus=4, held_seconds=1.0))
+    known.add(a_job("old_9", gpus=4), 1.0)
     known.add_overhead(5.0)
     assert known.runs(a_job("old_9", gpus=4)) == (600.0,) * 3 and known.overhead_seconds(30.0) == 30.0
 

@@ -136,14 +136,14 @@ Change: TypeAlias = (
 def job_of(change: Change) -> str:
     """The job that a change concerns; empty for nodes."""
     match change:
+        case MoveAttempt() | Note() | Ask():
+            return job_of_attempt(change.attempt)
+        case MoveJob() | Explain() | Cancel() | Relabel() | Forget():
+            return change.job
         case Submit():
             return change.job.id
         case Open():
             return change.attempt.job
-        case Cancel() | Relabel() | Forget() | Explain() | MoveJob():
-            return change.job
-        case Ask() | Note() | MoveAttempt():
-            return job_of_attempt(change.attempt)
         case NodeSeen() | NodeGone():
             return ""
 

@@ -62,7 +62,7 @@ class Free:
         self._on: dict[str, dict[int, int]] = {}  # gang → node → how many replicas
         self._log: list[_Step] = []
         self._candidates: dict[tuple[str, str, str, str | None], Indices] = {}
-        self._zones: dict[tuple[str, str, str], tuple[str, ...]] = {}
+        self._zones: dict[tuple[str, str, frozenset[str]], tuple[str, ...]] = {}
 
     @classmethod
     def of(cls, world: World) -> Free:
@@ -94,8 +94,7 @@ class Free:
 
     def zones(self, spec: JobSpec) -> tuple[str, ...]:
         """The zones in which the job could find accelerators, by name."""
-        wants = "&".join(sorted(spec.accelerator_types))
-        key = (spec.pool, spec.region, wants)
+        key = (spec.pool, spec.region, spec.accelerator_types)
         found = self._zones.get(key)
         if found is None:
             per_group = [
@@ -195,7 +194,7 @@ class Free:
         """Undo everything since the mark."""
         while len(self._log) > mark:
             step = self._log.pop()
-            self._apply(step._replace(sign=-step.sign))
+            self._apply(step, -step.sign)
 
     def settle(self) -> None:
         """What was changed stays so: no mark from before can be rolled back to."""
@@ -212,10 +211,12 @@ class Free:
 
     def _change(self, step: _Step) -> None:
         self._log.append(step)
-        self._apply(step)
+        self._apply(step, step.sign)
 
-    def _apply(self, step: _Step) -> None:
-        sign, node, on = step.sign, step.node, self._on.setdefault(step.gang, {})
+    def _apply(self, step: _Step, sign: int) -> None:
+        node, on = step.node, self._on.get(step.gang)
+        if on is None:
+            on = self._on[step.gang] = {}
         self.vcpus_milli[node] += sign * step.vcpus_milli
         self.memory_mib[node] += sign * step.memory_mib
         self.version[node] += 1

@@ -66,6 +66,11 @@ class _Seen:
     ends: Numbers = field(default_factory=lambda: np.zeros(len(EDGES)))
     seconds: Numbers = field(default_factory=lambda: np.zeros(len(EDGES)))
 
+    def add(self, runs: Numbers) -> None:
+        """So many more have ended, after so many seconds each."""
+        self.seconds += np.clip(runs[:, None] - _FLOORS, 0.0, _WIDTHS).sum(axis=0)
+        np.add.at(self.ends, np.searchsorted(_FLOORS, runs, side="right") - 1, 1.0)
+
 
 class Hazards:
     """Learns as jobs come, run and end."""
@@ -74,6 +79,7 @@ class Hazards:
         self._live: dict[str, _Track] = {}
         self._lines: dict[tuple[str, int], deque[_Track]] = {}  # user and GPUs → the newest, the newest first
         self._ended: dict[Circle, _Seen] = {}  # of jobs that have ended
+        self._latest: dict[Circle, list[float]] = {}  # run times of those of them that no rate has been drawn from yet
         self._rates: dict[Circle, Numbers] = {}
         self._rates_of_size: dict[int, Numbers] = {}
         self._ends = 0
@@ -91,9 +97,7 @@ class Hazards:
         """A job has ended after having held its machines for so long in all."""
         track = self._live.pop(job.id, None) or self._newcomer(job)
         track.held_seconds, track.placed_at, track.has_ended, track.near = ran_seconds, None, True, []
-        seen = self._ended.setdefault(track.circle, _Seen())
-        seen.seconds += _spent(ran_seconds)
-        seen.ends[_span(ran_seconds)] += 1
+        self._latest.setdefault(track.circle, []).append(ran_seconds)
         self._ends += 1
         self._fresh += 1
         if self._fresh >= RELEARN_ENDS and self._fresh >= RELEARN_SHARE * self._ends:
@@ -155,6 +159,9 @@ class Hazards:
 
     def _learn(self, now: float) -> None:
         """Draw the rates anew, from all that ended and from what the living have outlived."""
+        for circle, latest in self._latest.items():
+            self._ended.setdefault(circle, _Seen()).add(np.array(latest))
+        self._latest.clear()
         seen = {circle: _Seen(s.ends, s.seconds.copy()) for circle, s in self._ended.items()}
         for track in self._live.values():
             ran = track.ran_seconds(now)
@@ -184,9 +191,3 @@ def _circle(job: Job) -> Circle:
 
 def _span(seconds: float) -> int:
     return bisect_right(EDGES, seconds) - 1
-
-
-def _spent(seconds: float) -> Numbers:
-    """Of so long a run, how much fell into each span."""
-    spent: Numbers = np.clip(seconds - _FLOORS, 0.0, _WIDTHS)
-    return spent

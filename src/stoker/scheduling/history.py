@@ -40,12 +40,15 @@ class History:
         self._backlog, self._backlog_at = math.inf, -math.inf
         self._keys: dict[str, tuple[tuple[object, ...], ...]] = {}  # job id → its circles
 
-    def add(self, job: Job) -> None:
-        """Learn of a job that has ended by itself."""
+    def add(self, job: Job, ran_seconds: float) -> None:
+        """Learn of a job that has ended by itself, after having held its machines for so long in all."""
         keys = self._keys.pop(job.id, None) or tuple(_circles(job))
-        if job.held_seconds > 0:
+        if ran_seconds > 0:
             for key in keys:
-                self._circles.setdefault(key, _Circle()).add(job.held_seconds)
+                circle = self._circles.get(key)
+                if circle is None:
+                    circle = self._circles[key] = _Circle()
+                circle.add(ran_seconds)
             while len(self._circles) > MOST_CIRCLES:
                 del self._circles[next(iter(self._circles))]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stoker.core.job import Reason
+
 from .books import Books
 from .footprints import Footprints
 from .free import Free
@@ -33,5 +35,6 @@ class Kept:
     claims: dict[str, frozenset[str]] = field(default_factory=dict)  # job id → nodes on which others are stopped for it
     shapes: Shapes = field(default_factory=Shapes)
     possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape
+    no_room: dict[Shape, Reason] = field(default_factory=dict)  # what one of a shape is told that finds no room
     never: dict[tuple[str, Shape], bool] = field(default_factory=dict)  # whether a queue could never hold a shape
     reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it

@@ -39,6 +39,7 @@ class Found:
     opens: list[Open] = field(default_factory=list)
     victims: list[Attempt] = field(default_factory=list)
     waits: dict[str, Reason] = field(default_factory=dict)
+    moves_turns: bool = False  # what was given to one may bring others before those that wait
     look_again_at: float | None = None  # when time alone may change the outcome
 
 
@@ -91,6 +92,7 @@ class Round:
                 tries -= 1
                 walk.next_of_shape()
         kept.claims = {job: nodes for job, nodes in self._claims.items() if job in self._found.waits}
+        self._found.moves_turns = bool(self._blocks or self._short or self._claims)
         self._tell(newcomers)
         self._look_for_turns()
         kept.free.reopen()
@@ -153,10 +155,12 @@ class Round:
             return room or explain.over_quota(queue, over, is_lent=lent)
         # 2. A place for the whole gang, out of the way of those before it.
         mark = self._kept.free.checkpoint()
-        self._keep_away(job, blocks)
+        if blocks or self._claims:
+            self._keep_away(job, blocks)
         places = self._rules.placer.place(job.id, job.spec, self._kept.free)
         outcome = None if places is None else self._open(job, shape, places, sharer, mark)
-        self._close(())
+        if blocks or self._claims:
+            self._close(())
         if places is not None:
             return outcome
         if any(block.reservation for block in blocks):
@@ -165,7 +169,11 @@ class Round:
         room = self._make_room(job, amounts)
         if room is None and not blocks:
             self._block(job, shape)
-        return room or explain.no_room(job.spec)
+        if room is None:
+            room = self._kept.no_room.get(shape)
+            if room is None:
+                room = self._kept.no_room[shape] = explain.no_room(job.spec)
+        return room
 
     def _passes(self, job: Job, shape: Shape, block: _Block) -> bool:
         """Whether one that waits before it does not hold it back: that one gives way to it, or it wants its own back."""
@@ -261,9 +269,11 @@ class Round:
 
     def _victims(self, job: Job, amounts: Amounts) -> Cleared | None:
         """Who goes for it. Where nobody could, and nothing has changed since that could help, it is not looked again."""
-        kept, policy = self._kept, self._rules.policy_of(job.spec.queue)
+        kept, site, queue = self._kept, self._rules.site, job.spec.queue
+        claim = self._rules.policy_of(queue).claim(Facts(job, None, self._now, kept.history))
+        if claim is None and not (site.defrag or self._rules.queue(queue).cohort or kept.runners.has_preemptible):
+            return None  # nobody is stopped for anybody here
         kept.runners.refresh(self._world, self._now)
-        claim = policy.claim(Facts(job, None, self._now, kept.history))
         is_patient = self._preempter.is_patient(job)
         stamp = (kept.given_back, kept.runners.version, is_patient, claim, self._now // AGES_SECONDS)
         if kept.no_victims.get(job.id) == stamp:

@@ -55,6 +55,11 @@ class Runners:
         return attempt in self._where
 
     @property
+    def has_preemptible(self) -> bool:
+        """Whether anybody runs who said that it may be stopped for any other."""
+        return any(attempts for (_, kind), attempts in self._all.items() if kind is Kind.PREEMPTIBLE)
+
+    @property
     def queues(self) -> list[str]:
         """The queues of which somebody runs, by name."""
         return sorted({queue for (queue, _), attempts in self._all.items() if attempts})
@@ -103,6 +108,8 @@ class Runners:
 
     def refresh(self, world: World, now: float) -> None:
         """Work out the ranks whose turn has come."""
+        if not (_is_due(self._growing, now) or _is_due(self._turns, now)):
+            return
         for attempt_id in [*_due(self._growing, now), *_due(self._turns, now)]:
             where = self._where.get(attempt_id)
             if where is None:
@@ -142,6 +149,10 @@ class Runners:
             ranks = self._ranked[where]
             del ranks[bisect_left(ranks, rank)]
             self._rank[attempt] = None
+
+
+def _is_due(heap: list[tuple[float, str]], now: float) -> bool:
+    return bool(heap) and heap[0][0] <= now
 
 
 def _due(heap: list[tuple[float, str]], now: float) -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Order, job_of
 from stoker.core.job import Attempt, Job, Reason
@@ -83,7 +82,7 @@ class Scheduler:
     def learn(self, ended: Iterable[Job], now: float) -> None:
         """What jobs that have ended teach: run times, and who has used how much. Told once, before the first decision."""
         for job in ended:
-            self._history.add(job)
+            self._history.add(job, job.held_seconds)
             self._history.hazards.end(job, job.held_seconds, now)
             self._ended.append((job, now))
 
@@ -131,7 +130,9 @@ class Scheduler:
             changes += found.opens
             for attempt in found.victims:
                 changes += _ask(attempt, now)
-            self._is_due = bool(found.opens or found.victims)  # what one gets moves the others' turns: once more
+            self._is_due = bool(
+                found.victims or (found.opens and found.moves_turns)
+            )  # what one gets moves the others' turns: once more
             if found.look_again_at is not None:
                 self._push(found.look_again_at, "")
         waits |= self._pauses(world, looked_at, now)
@@ -336,7 +337,7 @@ class Scheduler:
         job = self._live.get(change.job)
         if job is not None:
             ran_seconds = job.held_seconds + change.held_seconds
-            self._history.add(replace(job, held_seconds=ran_seconds))
+            self._history.add(job, ran_seconds)
             self._history.hazards.end(job, ran_seconds, change.at)
 
     def _pauses(self, world: World, changed: set[str], now: float) -> dict[str, Reason]:

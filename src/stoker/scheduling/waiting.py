@@ -21,6 +21,10 @@ Entry = tuple[Key, float, str]
 Standing = tuple[bool, float]
 
 
+def _alone(sharer: str) -> Standing:
+    return False, 0.0
+
+
 class Waiting:
     """The jobs that want a place now, and their order."""
 
@@ -85,14 +89,15 @@ class Round:
 
     def __init__(self, sharers: dict[str, dict[Shape, list[Entry]]], standing: Callable[[str], Standing]) -> None:
         self._sharers = sharers
-        self._standing = standing
         self._heads = {
             name: [(entries[0], shape.number, 0, shape) for shape, entries in shapes.items()]
             for name, shapes in sharers.items()
         }
         for heads in self._heads.values():
             heapq.heapify(heads)
-        self._order = [(standing(name), name) for name in sharers]
+        is_alone = len(sharers) == 1  # then it does not matter how it stands
+        self._standing = _alone if is_alone else standing
+        self._order = [(self._standing(name), name) for name in sharers]
         heapq.heapify(self._order)
         self._current: tuple[str, int, int, Shape] | None = None
 

@@ -19,7 +19,7 @@ class KnownRunTimes(History):
         super().__init__()
         self._left_seconds = left_seconds
 
-    def add(self, job: Job) -> None:
+    def add(self, job: Job, ran_seconds: float) -> None:
         """There is nothing to learn."""
 
     def runs(self, job: Job) -> Sequence[float]:

@@ -147,7 +147,7 @@ class PlayedOutlooks:
             self._history = History()
             self._ended = self.store.ended(self.clock.now() - REMEMBERED_SECONDS, MOST_REMEMBERED)
             for job in self._ended:
-                self._history.add(job)
+                self._history.add(job, job.held_seconds)
             return world
         for line in self.store.story(after=world.position):
             self._learn(world, line.change)
@@ -161,7 +161,7 @@ class PlayedOutlooks:
             ended = replace(
                 job, state=change.after, ended_at=change.at, held_seconds=job.held_seconds + change.held_seconds
             )
-            self._history.add(ended)
+            self._history.add(ended, ended.held_seconds)
             self._ended.append(ended)
             del self._ended[: max(0, len(self._ended) - MOST_REMEMBERED)]
 

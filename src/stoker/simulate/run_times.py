@@ -76,7 +76,7 @@ class Known(History):
         """The same, for another future: what a policy notes of jobs that are played stays in that future."""
         return Known(self._past, self._cost_seconds)
 
-    def add(self, job: Job) -> None:
+    def add(self, job: Job, ran_seconds: float) -> None:
         """Learn nothing."""
 
     def add_overhead(self, seconds: float) -> None:
