@@ -26,7 +26,7 @@ def world(**limits: float) -> World:
 def ask(found: World, gpus: int, workers: int = 0) -> Reservation | None:
     job, free = a_job("head", gpus=gpus, workers=workers), Free.of(found)
     before = free.milli.tolist()
-    reservation = reserve(job, found.attempts.values(), found, free, BestFit(), History(), 10.0)
+    reservation = reserve(job, found, free, BestFit(), History(), 10.0)
     assert free.milli.tolist() == before, "asking takes nothing"
     return reservation
 

@@ -154,6 +154,12 @@ class Books:
         """What a queue holds, by resource."""
         return {resource: amount for resource, amount in self._queues.get(queue, {}).items() if amount}
 
+    def held_in_cohort(self, queue: Queue) -> tuple[int, ...]:
+        """What the queues of its cohort hold of what has quotas, to see whether that has changed."""
+        return tuple(
+            self.held(other.name, name) for other in self._cohorts.get(queue.cohort, ()) for name in other.quotas
+        )
+
     def over(self, queue: Queue, resource: str) -> int:
         """How much it holds beyond its own."""
         quota = queue.quotas.get(resource)

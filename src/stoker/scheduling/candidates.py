@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 
 from stoker.core.job import Attempt, Job
@@ -15,6 +16,8 @@ from .runners import Kind
 
 MOST_CANDIDATES = 2000
 """Attempts that are considered for one job: more would make one decision slow."""
+
+_AN_INSTANT_SECONDS = 0.001
 
 _MAY_GO = {
     Victims.NOBODY: frozenset[Kind](),
@@ -35,9 +38,13 @@ class Candidates:
         self._shapes = kept.shapes
         self._world = world
         self._now = now
+        self.spared_until = (
+            math.inf
+        )  # when somebody who was left out because it will soon be over is to be looked at again
 
     def of(self, job: Job, amounts: Amounts, going: Collection[str]) -> dict[str, Attempt]:
         """Those that may be stopped for this job, first victim first: who said so, who borrows, who resumes, the rest."""
+        self.spared_until = math.inf
         found: dict[str, Attempt] = {}
         waiter = Facts(job, None, self._now, self._history)
         mine, runners = self._rules.queue(job.spec.queue), self._runners
@@ -98,5 +105,11 @@ class Candidates:
     def _is_worth_it(self, job: Job, attempt: Attempt) -> bool:
         """Whether it would hold its machines for longer than its stop and restart cost."""
         cost = self._history.overhead_seconds(self._rules.site.preemption.cost_seconds)
-        remaining = self._history.remaining_seconds(job, job.held_seconds + self._now - attempt.placed_at)
-        return remaining is None or remaining > cost
+        ran = job.held_seconds + self._now - attempt.placed_at
+        remaining = self._history.remaining_seconds(job, ran)
+        if remaining is None or remaining > cost:
+            return True
+        outlives_in = self._history.outlives_in(job, ran)
+        look_in = cost - ran if outlives_in is None else outlives_in
+        self.spared_until = min(self.spared_until, self._now + max(_AN_INSTANT_SECONDS, look_in))
+        return False

@@ -84,17 +84,22 @@ class Hazards:
         self._rates_of_size: dict[int, Numbers] = {}
         self._ends = 0
         self._fresh = 0
+        self._asked: tuple[int, float, float] | None = None  # what index was asked last, of whom, and the answer
+        self._asked_of: Job | None = None
+        self._answer = 0.0
 
     def follow(self, job: Job, attempt: Attempt | None) -> None:
         """A job is as it is now."""
         track = self._live.get(job.id)
         if track is None:
             track = self._live[job.id] = self._newcomer(job)
+        self._asked = None
         track.held_seconds = job.held_seconds
         track.placed_at = None if attempt is None else attempt.placed_at
 
     def end(self, job: Job, ran_seconds: float, now: float) -> None:
         """A job has ended after having held its machines for so long in all."""
+        self._asked = None
         track = self._live.pop(job.id, None) or self._newcomer(job)
         track.held_seconds, track.placed_at, track.has_ended, track.near = ran_seconds, None, True, []
         self._latest.setdefault(track.circle, []).append(ran_seconds)
@@ -106,12 +111,15 @@ class Hazards:
 
     def forget(self, job: str) -> None:
         """A job that is followed no more."""
+        self._asked = None
         track = self._live.pop(job, None)
         if track is not None:
             track.near = []
 
     def index(self, job: Job, ran_seconds: float, now: float) -> float:
         """The Gittins index: over all moments at which one could stop, the least expected seconds of service per end."""
+        if self._asked == (id(job), ran_seconds, now) and self._asked_of is job:  # its key, claim and hold in turn
+            return self._answer
         first, track = _span(ran_seconds), self._live.get(job.id)
         circle = track.circle if track is not None else _circle(job)
         rates = self._rates.get(circle)
@@ -124,9 +132,11 @@ class Hazards:
         stays = np.exp(-rate * width)
         alive = np.empty_like(stays)
         alive[0] = 1.0
-        np.cumprod(stays[:-1], out=alive[1:])
+        np.multiply.accumulate(stays[:-1], out=alive[1:])
         done = alive * (1.0 - stays)
-        return 1.0 / float((done.cumsum() / (done / rate).cumsum()).max())
+        self._asked, self._asked_of = (id(job), ran_seconds, now), job
+        self._answer = 1.0 / float((np.add.accumulate(done) / np.add.accumulate(done / rate)).max())
+        return self._answer
 
     @staticmethod
     def span_ends_in(ran_seconds: float) -> float | None:
@@ -150,7 +160,7 @@ class Hazards:
     def _add_neighbours(track: _Track, first: int, ends: Numbers, seconds: Numbers, now: float) -> None:
         ran = np.array([other.ran_seconds(now) for other, _ in track.near])
         weights = np.array([weight for _, weight in track.near])
-        seconds += weights @ np.clip(ran[:, None] - _FLOORS[None, first:], 0.0, _WIDTHS[None, first:])
+        seconds += weights @ np.minimum(np.maximum(ran[:, None] - _FLOORS[None, first:], 0.0), _WIDTHS[None, first:])
         for other, weight in track.near:
             if other.has_ended:
                 span = _span(other.held_seconds)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from stoker.core.job import Job
+from stoker.core.spec import JobSpec
 
 from .hazards import Hazards
 
@@ -23,6 +24,7 @@ MOST = 200
 MOST_CIRCLES = 50_000
 """Of circles, the ones that were made first are forgotten when there are more."""
 
+_Key = tuple[object, ...]
 _COUNTERS = re.compile(r"_[0-9a-f]{4}$|[0-9]+")
 
 
@@ -34,15 +36,16 @@ class History:
 
     def __init__(self) -> None:
         self.hazards = Hazards()
-        self._circles: dict[tuple[object, ...], _Circle] = {}
+        self._circles: dict[_Key, _Circle] = {}
         self._overhead = _Circle()
         self.work_out_backlog: Callable[[float], float] = _no_end  # by who knows what waits and runs
         self._backlog, self._backlog_at = math.inf, -math.inf
-        self._keys: dict[str, tuple[tuple[object, ...], ...]] = {}  # job id → its circles
+        self._keys: dict[str, tuple[JobSpec, str, tuple[_Key, ...]]] = {}  # job id → its spec, its owner, its circles
 
     def add(self, job: Job, ran_seconds: float) -> None:
         """Learn of a job that has ended by itself, after having held its machines for so long in all."""
-        keys = self._keys.pop(job.id, None) or tuple(_circles(job))
+        keys = self._keys_of(job)
+        self._keys.pop(job.id)
         if ran_seconds > 0:
             for key in keys:
                 circle = self._circles.get(key)
@@ -74,10 +77,7 @@ class History:
 
     def runs(self, job: Job) -> Sequence[float]:
         """Run times of the narrowest circle that has enough of them, ascending, in seconds. Empty: nothing is known."""
-        keys = self._keys.get(job.id)
-        if keys is None or keys[1] != (job.owner, job.spec.accelerator_milli) or keys[2][0] != job.spec.queue:
-            keys = self._keys[job.id] = tuple(_circles(job))  # also of one that asks what would be if it were another
-        for key in keys:
+        for key in self._keys_of(job):
             circle = self._circles.get(key)
             if circle is not None and len(circle.ordered) >= ENOUGH:
                 return circle.ordered
@@ -86,12 +86,27 @@ class History:
     def remaining_seconds(self, job: Job, ran_seconds: float, quantile: float = 0.5) -> float | None:
         """How much longer it will run, going by those that ran longer than it has by now. None: nothing is known."""
         runs = self.runs(job)
+        if not runs:
+            return None
         longer = len(runs) - bisect_right(runs, ran_seconds)
         if longer:
             at = len(runs) - longer + min(longer - 1, int(quantile * longer))
             return runs[at] - ran_seconds
         # It has outlived them all: then it is as likely to run as long again (Lindy).
-        return 2 * quantile * ran_seconds if runs else None
+        return 2 * quantile * ran_seconds
+
+    def outlives_in(self, job: Job, ran_seconds: float) -> float | None:
+        """In how many seconds it will have outlived one more of those runs, and more is expected of it. None: it has them all."""
+        runs = self.runs(job)
+        at = bisect_right(runs, ran_seconds)
+        return runs[at] - ran_seconds if at < len(runs) else None
+
+    def _keys_of(self, job: Job) -> tuple[_Key, ...]:
+        """The circles of a job; found anew of one that asks what would be if it were another."""
+        found = self._keys.get(job.id)
+        if found is None or found[0] is not job.spec or found[1] != job.owner:
+            found = self._keys[job.id] = (job.spec, job.owner, tuple(_circles(job)))
+        return found[2]
 
 
 def _no_end(now: float) -> float:
@@ -115,7 +130,7 @@ class _Circle:
         insort(self.ordered, seconds)
 
 
-def _circles(job: Job) -> Iterator[tuple[object, ...]]:
+def _circles(job: Job) -> Iterator[_Key]:
     gpus = job.spec.accelerator_milli
     yield job.owner, stem(job), gpus
     yield job.owner, gpus

@@ -31,7 +31,8 @@ class Kept:
     history: History
     footprints: Footprints = field(default_factory=Footprints)
     given_back: int = 0  # grows whenever somebody gives something back
-    no_victims: dict[str, object] = field(default_factory=dict)  # job id → when it was found that nobody can go for it
+    no_victims: dict[str, tuple[object, float]] = field(default_factory=dict)
+    """Job id → in what state it was found that nobody can go for it, and until when that holds."""
     claims: dict[str, frozenset[str]] = field(default_factory=dict)  # job id → nodes on which others are stopped for it
     shapes: Shapes = field(default_factory=Shapes)
     possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape

@@ -93,6 +93,11 @@ class Preempter:
         """Whether it has waited long enough to have others stopped."""
         return self._candidates.is_patient(job)
 
+    @property
+    def spared_until(self) -> float:
+        """When, by time alone, there may be more for whom it was asked last."""
+        return self._candidates.spared_until
+
     def fits_without(
         self,
         job: Job,

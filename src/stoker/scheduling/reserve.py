@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stoker.core.job import Attempt, Job
@@ -25,11 +24,15 @@ class Reservation:
     nodes: frozenset[str]
 
 
-def reserve(
-    job: Job, attempts: Iterable[Attempt], world: World, free: Free, placer: Placer, history: History, now: float
-) -> Reservation | None:
-    """The first moment at which the whole gang would fit, as one attempt after the other ends. None: never."""
-    ends = sorted((expected_end(world.jobs[a.job], a, history, now), a.id) for a in attempts)
+def reserve(job: Job, world: World, free: Free, placer: Placer, history: History, now: float) -> Reservation | None:
+    """The first moment at which the whole gang would fit, as one attempt of its pool after the other ends. None: never."""
+    jobs, pool = world.jobs, job.spec.pool
+    live = ((jobs[attempt.job], attempt) for attempt in world.attempts.values())
+    ends = sorted(
+        (expected_end(holder, attempt, history, now), attempt.id)
+        for holder, attempt in live
+        if holder.spec.pool == pool
+    )
     begin = free.checkpoint()
     marks = [begin]  # by how many have been taken away
     found = _nodes(job, free, placer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -92,7 +93,10 @@ class Round:
                 tries -= 1
                 walk.next_of_shape()
         kept.claims = {job: nodes for job, nodes in self._claims.items() if job in self._found.waits}
-        self._found.moves_turns = bool(self._blocks or self._short or self._claims)
+        has_cohorts = any(
+            queue.cohort for queue in self._rules.site.queues.values()
+        )  # who has got more may owe it to others
+        self._found.moves_turns = bool(self._blocks or self._short or self._claims or has_cohorts)
         self._tell(newcomers)
         self._look_for_turns()
         kept.free.reopen()
@@ -275,13 +279,19 @@ class Round:
             return None  # nobody is stopped for anybody here
         kept.runners.refresh(self._world, self._now)
         is_patient = self._preempter.is_patient(job)
-        stamp = (kept.given_back, kept.runners.version, is_patient, claim, self._now // AGES_SECONDS)
-        if kept.no_victims.get(job.id) == stamp:
-            return None
-        cleared = self._preempter.find(job, amounts, self._going)
-        if cleared is None and not self._claims:
-            kept.no_victims[job.id] = stamp
-        return cleared
+        owed = kept.books.held_in_cohort(self._rules.queue(queue))
+        stamp = (kept.given_back, kept.runners.version, is_patient, claim, owed, self._now // AGES_SECONDS)
+        known, until = kept.no_victims.get(job.id, (None, 0.0))
+        if known != stamp or self._now >= until:
+            cleared = self._preempter.find(job, amounts, self._going)
+            if cleared is not None:
+                return cleared
+            until = self._preempter.spared_until
+            if not self._claims:
+                kept.no_victims[job.id] = (stamp, until)
+        if until < math.inf:
+            self._look_again(until)
+        return None
 
     def _nodes_when_gone(self, job: Job, amounts: Amounts) -> set[str] | None:
         """Where it would be when those that are about to stop have stopped."""
@@ -316,9 +326,7 @@ class Round:
         """What is kept for it. It stays until its time has come, so that nothing moves it on and on."""
         found = self._kept.reservations.get(job.id)
         if found is None or found.starts_at <= self._now:
-            attempts = [a for a in self._world.attempts.values() if self._world.jobs[a.job].spec.pool == job.spec.pool]
-            free, placer, history = self._kept.free, self._rules.placer, self._kept.history
-            found = reserve(job, attempts, self._world, free, placer, history, self._now)
+            found = reserve(job, self._world, self._kept.free, self._rules.placer, self._kept.history, self._now)
             if found is not None:
                 self._kept.reservations[job.id] = found
         return found

@@ -16,6 +16,7 @@ from .history import History
 from .rules import Rules
 
 Rank = tuple[tuple[float, ...], float, str]
+_Age = tuple[float, str]
 
 
 class Kind(IntEnum):
@@ -42,7 +43,8 @@ class Runners:
     def __init__(self, rules: Rules, history: History) -> None:
         self._rules = rules
         self._history = history
-        self._all: dict[tuple[str, Kind], dict[str, None]] = {}
+        self._all: dict[tuple[str, Kind], list[_Age]] = {}  # the youngest first
+        self._age: dict[str, _Age] = {}
         self._ranked: dict[tuple[str, Kind], list[Rank]] = {}
         self._rank: dict[str, Rank | None] = {}  # attempt id → its rank; None: it has none yet
         self._standing: dict[str, float] = {}
@@ -68,7 +70,8 @@ class Runners:
         """One more runs."""
         if attempt.id not in self._where:
             where = self._where[attempt.id] = (job.spec.queue, Kind.of(job.spec))
-            self._all.setdefault(where, {})[attempt.id] = None
+            age = self._age[attempt.id] = (-attempt.placed_at, attempt.id)
+            insort(self._all.setdefault(where, []), age)
             self._rank[attempt.id] = None
             self.version += 1
             heapq.heappush(self._growing, (attempt.placed_at + self._rules.site.preemption.quantum_seconds, attempt.id))
@@ -77,14 +80,15 @@ class Runners:
         """It runs no more, or is about to stop."""
         where = self._where.pop(attempt, None)
         if where is not None:
-            del self._all[where][attempt]
+            ages = self._all[where]
+            del ages[bisect_left(ages, self._age.pop(attempt))]
             self._unrank(attempt, where)
             del self._rank[attempt]
             self._standing.pop(attempt, None)
 
     def all_of(self, queue: str, kind: Kind) -> list[str]:
         """All of a queue and kind, however young, the youngest first."""
-        return list(reversed(self._all.get((queue, kind), ())))
+        return [attempt for _, attempt in self._all.get((queue, kind), ())]
 
     def grown(self, queue: str, kind: Kind) -> Iterator[str]:
         """Those that have run for the quantum, first victim first."""

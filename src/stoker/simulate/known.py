@@ -6,6 +6,7 @@ scheduler asks it as it would ask any other. Every result that it had a part in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from stoker.core.job import Job
@@ -29,3 +30,7 @@ class KnownRunTimes(History):
     def remaining_seconds(self, job: Job, ran_seconds: float, quantile: float = 0.5) -> float | None:
         """What is left, the restart included."""
         return self._left_seconds(job.id)
+
+    def outlives_in(self, job: Job, ran_seconds: float) -> float | None:
+        """Never: what is left only grows less."""
+        return math.inf
