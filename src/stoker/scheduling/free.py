@@ -21,7 +21,7 @@ Indices = NDArray[np.intp]
 _NOWHERE: Indices = np.zeros(0, dtype=np.intp)
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """One change of what is free, to be undone."""
 
     sign: int  # -1: taken, 1: given back
@@ -60,7 +60,7 @@ class Free:
         self._most: int | None = None  # whole devices that are free on one node, worked out when it is asked for
         self._device_index = [{name: d for d, name in enumerate(node.devices)} for node in self.nodes]
         self._on: dict[str, dict[int, int]] = {}  # gang → node → how many replicas
-        self._log: list[_Step] = []
+        self._log: list[Step] = []
         self._candidates: dict[tuple[str, str, str, str | None], Indices] = {}
         self._zones: dict[tuple[str, str, frozenset[str]], tuple[str, ...]] = {}
 
@@ -196,6 +196,15 @@ class Free:
             step = self._log.pop()
             self._apply(step, -step.sign)
 
+    def since(self, mark: int) -> list[Step]:
+        """What has been changed since the mark, to `redo` it later."""
+        return self._log[mark:]
+
+    def redo(self, steps: Iterable[Step]) -> None:
+        """Change the same again, after a rollback to the same state."""
+        for step in steps:
+            self._change(step)
+
     def settle(self) -> None:
         """What was changed stays so: no mark from before can be rolled back to."""
         self._log.clear()
@@ -209,11 +218,11 @@ class Free:
                 devices = tuple(names[name] for name in place.devices if name in names)
                 self._change(_of_machine(node, devices, machines[place.role], attempt.job, sign))
 
-    def _change(self, step: _Step) -> None:
+    def _change(self, step: Step) -> None:
         self._log.append(step)
         self._apply(step, step.sign)
 
-    def _apply(self, step: _Step, sign: int) -> None:
+    def _apply(self, step: Step, sign: int) -> None:
         node, on = step.node, self._on.get(step.gang)
         if on is None:
             on = self._on[step.gang] = {}
@@ -251,6 +260,6 @@ def memory_mib(memory_gb: float) -> int:
     return round(memory_gb * 1024)
 
 
-def _of_machine(node: int, devices: tuple[int, ...], machine: Machine, gang: str, sign: int) -> _Step:
+def _of_machine(node: int, devices: tuple[int, ...], machine: Machine, gang: str, sign: int) -> Step:
     milli, vcpus, memory = machine.milli_of_each, vcpus_milli(machine.vcpus), memory_mib(machine.memory_gb)
-    return _Step(sign, node, devices, milli, vcpus, memory, gang)
+    return Step(sign, node, devices, milli, vcpus, memory, gang)

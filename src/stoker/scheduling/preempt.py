@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ from stoker.core.world import World
 from .books import Amounts
 from .candidates import Candidates
 from .footprints import free_room, room_of
-from .free import Indices
+from .free import Indices, Step
 from .gang import hunger
 from .kept import Kept
 from .runners import Kind
@@ -71,6 +71,10 @@ class Preempter:
         self._candidates = Candidates(kept, world, now)
         self._movables: dict[str, list[tuple[int, str, Attempt]]] | None = None  # by node, found when first asked for
         self._movable_by_size: dict[int, NDArray[np.int64]] = {}
+        self.opened = 0  # how many have been given their places in this round so far: what is free depends on it
+        self._gone_state: object = None
+        self._gone_before: list[str] = []
+        self._gone_steps: list[Step] = []
 
     def find(self, job: Job, amounts: Amounts, going: Collection[str]) -> Cleared | None:
         """The cheapest that lets the whole gang in: the fewest, then the largest, then the weakest. None: there is nothing.
@@ -102,20 +106,18 @@ class Preempter:
         self,
         job: Job,
         amounts: Amounts,
-        gone: Iterable[Attempt],
+        gone: Sequence[Attempt],
         *,
         moves: Iterable[Attempt] = (),
-        before: Iterable[Job] = (),
+        before: Sequence[Job] = (),
     ) -> set[str] | None:
         """The nodes on which the gang would be if these were gone. None: it would not fit.
 
         `before`: jobs for which room is being made already, which have theirs first. `moves`: attempts of those that are gone
         that must find room elsewhere.
         """
-        gone, mark = list(gone), self._free.checkpoint()
-        for attempt in gone:
-            self._free.release(self._world.jobs[attempt.job].spec, attempt)
-        places = self._place_all(before) and self._place(job)
+        mark = self._free.checkpoint()
+        places = self._let_go(gone, before) and self._place(job)
         fits = bool(places) and self._place_all(self._world.jobs[move.job] for move in moves)
         self._free.rollback(mark)
         if not places or not fits:
@@ -136,6 +138,23 @@ class Preempter:
                 found[job.id] = frozenset(place.node for place in places)
         self._free.rollback(mark)
         return found
+
+    def _let_go(self, gone: Sequence[Attempt], before: Sequence[Job]) -> bool:
+        """Release what these hold, and place those. Asked again from the same state for more, it goes on from where it was."""
+        free, mark = self._free, self._free.checkpoint()
+        state = (self.opened, mark, [attempt.id for attempt in gone])
+        if state != self._gone_state or [job.id for job in before[: len(self._gone_before)]] != self._gone_before:
+            self._gone_state, self._gone_before, self._gone_steps = state, [], []
+            for attempt in gone:
+                free.release(self._world.jobs[attempt.job].spec, attempt)
+        free.redo(self._gone_steps)
+        for job in before[len(self._gone_before) :]:
+            if self._place(job) is None:
+                self._gone_state = None
+                return False
+            self._gone_before.append(job.id)
+        self._gone_steps = free.since(mark)
+        return True
 
     def _place(self, job: Job) -> tuple[Placement, ...] | None:
         return self._rules.placer.place(job.id, job.spec, self._free)

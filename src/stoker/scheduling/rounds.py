@@ -236,6 +236,7 @@ class Round:
         self._kept.books.hold(attempt.id, job.spec.queue, sharer, amounts, self._now)
         self._booked.append(attempt.id)
         self._found.opens.append(Open(attempt=attempt))
+        self._preempter.opened += 1
         self._kept.reservations.pop(job.id, None)
         self._claims.pop(job.id, None)
         return None
