@@ -100,6 +100,30 @@ class StoreContract:
         self._end(store, "p/j.1")
         store.commit([Open(attempt=an_attempt("p/k"))], by="loop")
 
+    def test_one_batch_may_end_an_attempt_and_open_the_next_on_its_devices(self, store: Store) -> None:
+        store.commit([Submit(job=a_job(gpus=2)), Submit(job=a_job("k", gpus=2)), Open(attempt=an_attempt())], by="u")
+        running = [
+            Note(attempt="p/j.1", role="chief", index=0, seen=ReplicaState.UP, at=1.0),
+            MoveAttempt(attempt="p/j.1", before=AttemptState.PLACED, after=AttemptState.STARTING, at=1.0),
+            MoveAttempt(attempt="p/j.1", before=AttemptState.STARTING, after=AttemptState.RUNNING, at=1.0),
+        ]
+        ended = [
+            MoveAttempt(
+                attempt="p/j.1", before=AttemptState.RUNNING, after=AttemptState.STOPPING, at=2.0, cause=Cause.PREEMPTED
+            ),
+            MoveAttempt(attempt="p/j.1", before=AttemptState.STOPPING, after=AttemptState.ENDED, at=2.0),
+            MoveJob(job="p/j", before=JobState.ACTIVE, after=JobState.QUEUED, at=2.0, preempted=1),
+        ]
+        both = [Open(attempt=an_attempt("p/k")), Open(attempt=an_attempt(number=2, device="1"))]
+        with pytest.raises(IllegalMove):
+            store.commit([*running, *ended, *both, Open(attempt=an_attempt(number=3, device="2"))], by="loop")
+        assert store.job("p/j").job.started_at is None, "nothing of it is written"
+        store.commit([*running, *ended, *both], by="loop")
+        job = store.job("p/j").job
+        assert (job.state, job.started_at, job.preemptions, job.tries) == (JobState.ACTIVE, 1.0, 1, 2)
+        assert [a.state for a in store.attempts("p/j")] == [AttemptState.ENDED, AttemptState.PLACED]
+        assert set(store.world().attempts) == {"p/j.2", "p/k.1"}
+
     def test_ended_jobs_are_found_by_when_they_ended(self, store: Store) -> None:
         for n, name in enumerate(("c", "a", "b"), start=1):
             store.commit([Submit(job=a_job(name))], by="u")

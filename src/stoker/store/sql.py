@@ -209,6 +209,7 @@ class SqlStore:
             rows = _Rows(db)
             for change in batch.changes:
                 write(rows, change)
+            rows.flush()
             now = self._clock.now()
             db.execute(
                 q.ADD_LINES,
@@ -239,16 +240,35 @@ class _Batch:
 
 
 class _Rows:
-    """The rows, within one transaction."""
+    """The rows, within one batch: each is read once, and what became of it is written when the batch is through."""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
+        self._jobs: dict[str, Job] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._changed_jobs: dict[str, Job] = {}
+        self._changed_attempts: dict[str, Attempt] = {}
+
+    def flush(self) -> None:
+        """Write what has been changed."""
+        if self._changed_jobs:
+            self._db.execute(q.UPDATE_JOB, [_job_row(job) for job in self._changed_jobs.values()])
+            self._changed_jobs.clear()
+        self._flush_attempts()
+
+    def _flush_attempts(self) -> None:
+        if self._changed_attempts:
+            self._db.execute(q.UPDATE_ATTEMPT, [_attempt_row(attempt) for attempt in self._changed_attempts.values()])
+            self._changed_attempts.clear()
 
     def read_job(self, job: str) -> Job:
-        row = self._db.execute(q.READ_JOB, {"job": job}).first()
-        if row is None:
-            raise NotFound(f"no job {job}")
-        return decode(Job, row.body)
+        found = self._jobs.get(job)
+        if found is None:
+            row = self._db.execute(q.READ_JOB, {"job": job}).first()
+            if row is None:
+                raise NotFound(f"no job {job}")
+            found = self._jobs[job] = decode(Job, row.body)
+        return found
 
     def insert_job(self, job: Job) -> None:
         row = {"id": job.id, "project": split_job_id(job.id)[0], "live": 1, "hidden": 0, "body": encode(job)}
@@ -259,21 +279,24 @@ class _Rows:
             raise AlreadyExists(f"there is a job {job.id} already") from None
 
     def update_job(self, job: Job) -> None:
-        live = int(job.state not in FINAL_JOB_STATES)
-        row = {"job": job.id, "is_live": live, "new_body": encode(job)}
-        more = {"new_state": str(job.state), "new_tries": job.tries, "new_ended_at": job.ended_at}
-        self._db.execute(q.UPDATE_JOB, row | more)
+        self._jobs[job.id] = self._changed_jobs[job.id] = job
 
     def hide_job(self, job: str) -> None:
+        self.flush()
+        self._jobs.pop(job, None)
         self._db.execute(q.HIDE_JOB, {"job": job})
 
     def read_attempt(self, attempt: str) -> Attempt:
-        body = self._db.execute(q.READ_ATTEMPT, {"attempt": attempt}).scalar()
-        if body is None:
-            raise NotFound(f"no attempt {attempt}")
-        return decode(Attempt, body)
+        found = self._attempts.get(attempt)
+        if found is None:
+            body = self._db.execute(q.READ_ATTEMPT, {"attempt": attempt}).scalar()
+            if body is None:
+                raise NotFound(f"no attempt {attempt}")
+            found = self._attempts[attempt] = decode(Attempt, body)
+        return found
 
     def insert_attempt(self, attempt: Attempt) -> None:
+        self._flush_attempts()  # the one before it may have ended just now
         row = {
             "id": attempt.id,
             "job": attempt.job,
@@ -287,8 +310,7 @@ class _Rows:
             raise IllegalMove(f"{attempt.job} has a live attempt already") from None
 
     def update_attempt(self, attempt: Attempt) -> None:
-        live = int(attempt.state is not AttemptState.ENDED)
-        self._db.execute(q.UPDATE_ATTEMPT, {"the_attempt": attempt.id, "is_live": live, "new_body": encode(attempt)})
+        self._attempts[attempt.id] = self._changed_attempts[attempt.id] = attempt
 
     def hold(self, attempt: str, devices: Iterable[tuple[str, str]], milli: int) -> None:
         rows = [{"node": node, "device": device, "attempt": attempt, "milli": milli} for node, device in devices]
@@ -306,6 +328,17 @@ class _Rows:
 
     def delete_node(self, name: str) -> None:
         self._db.execute(q.DROP_NODE, {"node_name": name})
+
+
+def _job_row(job: Job) -> dict[str, object]:
+    live = int(job.state not in FINAL_JOB_STATES)
+    row = {"job": job.id, "is_live": live, "new_body": encode(job)}
+    return row | {"new_state": str(job.state), "new_tries": job.tries, "new_ended_at": job.ended_at}
+
+
+def _attempt_row(attempt: Attempt) -> dict[str, object]:
+    live = int(attempt.state is not AttemptState.ENDED)
+    return {"the_attempt": attempt.id, "is_live": live, "new_body": encode(attempt)}
 
 
 def _listed(db: Connection, n: int, job: Job) -> Listed:
