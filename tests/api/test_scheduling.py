@@ -176,6 +176,10 @@ def test_a_share_that_is_none(door: TestClient, gpus: Any, words: str) -> None:
     assert words in violations(door.post(RUN, json=a_run(gpus=gpus)))["gpus"]
 
 
+def test_a_type_of_no_gpus(door: TestClient) -> None:
+    assert "no GPUs are asked for" in violations(door.post(RUN, json=a_run(gpu_type="T4")))["gpu_type"]
+
+
 def test_any_of_several_gpus(door: TestClient, lab: Stoker) -> None:
     for n, types in enumerate(("T4,V100", "v100|t4, nvidia-tesla-t4", "V100")):
         assert door.post(RUN, json=a_run(f"r{n}", gpus=4, gpu_type=types)).status_code == 200

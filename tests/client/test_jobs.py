@@ -13,7 +13,7 @@ import pytest
 
 import stoker as sdk
 from stoker.app import Stoker
-from stoker.client.answers import Explanation
+from stoker.client.answers import Explanation, Moments, Sooner
 from stoker.client.client import Client
 from stoker.client.jobs import Job
 from stoker.core.errors import BadSpec, NotFound, StokerError
@@ -149,6 +149,20 @@ def test_why_it_waits(job: Job) -> None:
     found = job.explain()
     assert (found.state, found.position) == ("QUEUED", 1) and str(found).startswith("QUEUED: ")
     assert str(Explanation(state="QUEUED", code="X", text="why", action="what")) == "QUEUED: why → what"
+
+
+def test_when_it_will_start_and_what_would_start_it_sooner() -> None:
+    words = {"state": "QUEUED", "code": "NO_ROOM", "text": "t", "action": "a", "held_by": ["p/x"], "newer": 1}
+    at, soon = {"low": 1.0, "middle": 2.0, "high": None}, {"low": 1.0, "middle": 1.0, "high": 1.0}
+    way = {"change": "workers", "text": "with 2 workers", "starts": {"at": soon, "draws": 40}, "sooner_seconds": 1.0}
+    found = Explanation.of(
+        {**words, "starts": {"at": at, "draws": 40}, "what_if": [way], "ends": None, "ahead": ["p/y"]}
+    )
+    assert found.starts == Moments(low=1.0, middle=2.0, high=None) and found.ends is None
+    assert found.sooner == (Sooner(text="with 2 workers", starts=Moments(low=1.0, middle=1.0, high=1.0), seconds=1.0),)
+    assert (found.held_by, found.ahead) == (("p/x",), ("p/y",))
+    running = Explanation.of({**words, "starts": None, "ends": at, "running_since": 5.0})
+    assert running.ends == Moments(low=1.0, middle=2.0, high=None) and running.starts is None and running.sooner == ()
 
 
 def test_what_it_took(job: Job) -> None:

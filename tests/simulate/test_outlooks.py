@@ -12,6 +12,7 @@ from stoker.core.site import DEFAULT_QUEUE, Queue, Quota, Site
 from stoker.core.states import ReplicaState
 from stoker.core.world import World
 from stoker.scheduling.rules import rules_of
+from stoker.scheduling.settle import force_after_seconds
 from stoker.simulate import outlooks as outlooks_module
 from stoker.simulate.outlooks import PlayedOutlooks
 from stoker.store.base import Line
@@ -79,6 +80,18 @@ def test_when_a_running_one_ends(busy: House) -> None:
     found = an_outlooks(busy).of("p/first")
     assert found is not None and found.ends is not None and found.start is None and found.holders == ()
     assert (found.ends.low, found.ends.high) == (busy.clock.now() + 400.0, busy.clock.now() + 400.0)
+
+
+def test_one_that_is_being_stopped_ends_within_its_grace(busy: House) -> None:
+    busy.commands.cancel("p/first", owner="u")
+    busy.tick()
+    busy.clock.advance(2.0)
+    now, outlooks = busy.clock.now(), an_outlooks(busy)
+    found, waits = outlooks.of("p/first"), outlooks.of("p/second")
+    assert found is not None and found.ends is not None and waits is not None
+    assert (found.ends.low, found.ends.middle) == (now, now)
+    assert found.ends.high == now - 2.0 + force_after_seconds(busy.job("first"))
+    assert [(holder.job, holder.basis) for holder in waits.holders] == [("p/first", "it is being stopped")]
 
 
 def test_of_what_has_ended_there_is_no_outlook(busy: House) -> None:

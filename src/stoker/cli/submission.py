@@ -41,10 +41,7 @@ def submit(
     """Pack, upload and submit. Returns the job and the exit code to end with."""
     from stoker.client.uploads import upload_packages
 
-    body, file = read_submission(flags, name, user_args)
-    if rehearse and not body.get("jobId"):
-        body["jobId"] = name_of_rehearsal()
-    check_name(body.get("jobId"))
+    body, file = _named(*read_submission(flags, name, user_args), rehearse=rehearse)
     client, project = session.client(), session.the_project(project)
     try:
         upload_packages(
@@ -68,14 +65,27 @@ def submit(
     return job, 0
 
 
+def _named(body: dict[str, Any], file: JobFile | None, *, rehearse: bool) -> tuple[dict[str, Any], JobFile | None]:
+    """The Job with a name; a rehearsal may go without one of its own."""
+    if rehearse and not body.get("jobId"):
+        body["jobId"] = name_of_rehearsal()
+    check_name(body.get("jobId"))
+    return body, file
+
+
 def dry_run(
-    flags: Mapping[str, Any], name: str | None, user_args: Sequence[str] | None, *, project: str | None, as_json: bool
+    flags: Mapping[str, Any],
+    name: str | None,
+    user_args: Sequence[str] | None,
+    *,
+    project: str | None,
+    as_json: bool,
+    rehearse: bool = False,
 ) -> int:
     """Pack, send nothing, and show what would come of the job. Returns the exit code to end with."""
     from stoker.client.uploads import Nowhere, upload_packages
 
-    body, file = read_submission(flags, name, user_args)
-    check_name(body.get("jobId"))
+    body, file = _named(*read_submission(flags, name, user_args), rehearse=rehearse)
     client, project = session.client(), session.the_project(project)
     named = [part for part in (flags.get("packages") or "").split(",") if part]
     try:
@@ -91,7 +101,7 @@ def dry_run(
         uris = training.get("packageUris") if isinstance(training, dict) else None
         are_local = bool(flags.get("package_path") or any("://" not in part for part in named))
         uploads = [uri for uri in uris if uri not in named] if are_local and isinstance(uris, list) else []
-        found = client.dry_run(project, body, uploads=uploads)
+        found = client.dry_run(project, body, uploads=uploads, rehearse=rehearse)
     except (BadSpec, NotReady) as error:
         raise located(error, file) from None
     return show_plan(found, as_json=as_json)

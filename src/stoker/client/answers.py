@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
@@ -41,6 +41,27 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """When something will likely be, in seconds since 1970: one in ten is earlier than `low`, half, nine in ten before `high`.
+
+    None: beyond what was looked at.
+    """
+
+    low: float | None
+    middle: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sooner:
+    """Another way to ask for the same, which would start it sooner."""
+
+    text: str  # such as: with 2 workers instead of 4
+    starts: Moments
+    seconds: float | None  # by how much; None where the one or the other is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why a job waits, or how it ended. `print(explanation)` prints that."""
 
@@ -51,6 +72,29 @@ class Explanation:
     held_by: tuple[str, ...] = ()  # the jobs that hold what it could use, as PROJECT/NAME
     position: int | None = None  # in the queue, 1 is next; None if it does not wait
     not_before: float | None = None  # when it may be tried again after a failure, in seconds since 1970
+    queue: str = ""  # the queue that it is in
+    ahead: tuple[str, ...] = ()  # who is before it, next first, as PROJECT/NAME
+    preemptions: int = 0  # how often it was stopped for others
+    starts: Moments | None = None  # when it will likely start; None if it does not wait, or too many ask just now
+    sooner: tuple[Sooner, ...] = ()  # what would start it sooner
+    running_since: float | None = None  # when its live attempt got its machines, in seconds since 1970
+    ends: Moments | None = None  # when it will likely end; None if it does not run
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Explanation:
+        """From an answer of the server."""
+        starts, ends = body.get("starts"), body.get("ends")
+        sooner = tuple(
+            Sooner(text=way["text"], starts=read(Moments, way["starts"]["at"]), seconds=way["sooner_seconds"])
+            for way in body.get("what_if", ())
+        )
+        flat = {key: value for key, value in body.items() if key not in ("starts", "ends", "sooner")}
+        return replace(
+            read(cls, flat),
+            starts=read(Moments, starts["at"]) if starts else None,
+            ends=read(Moments, ends) if ends else None,
+            sooner=sooner,
+        )
 
     def __str__(self) -> str:
         return f"{self.state}: {self.text}".rstrip(": ") + (f" → {self.action}" if self.action else "")

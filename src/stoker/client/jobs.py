@@ -84,8 +84,8 @@ class Job:
         return read(Metrics, self._client.metrics(self.project, self.name))
 
     def explain(self) -> Explanation:
-        """Why it waits: a code, words, what would help, who holds what it could use. Or how it ended."""
-        return read(Explanation, self._client.explain(self.project, self.name))
+        """Why it waits: a code, words, what would help, who holds what it could use, when it will start. Or how it ended."""
+        return Explanation.of(self._client.explain(self.project, self.name))
 
     def describe(self) -> dict[str, Any]:
         """All there is to say of it, as docs/api.md describes `JobDetails`: machines, attempts, replicas, times."""

@@ -38,7 +38,7 @@ class Found:
     """What a round has found."""
 
     opens: list[Open] = field(default_factory=list)
-    victims: list[Attempt] = field(default_factory=list)
+    victims: list[tuple[Attempt, str]] = field(default_factory=list)  # each with the job for which it is stopped
     waits: dict[str, Reason] = field(default_factory=dict)
     moves_turns: bool = False  # what was given to one may bring others before those that wait
     look_again_at: float | None = None  # when time alone may change the outcome
@@ -265,7 +265,7 @@ class Round:
             if cleared is None:
                 self._close(())
                 return None
-            self._found.victims += cleared.all
+            self._found.victims += [(victim, job.id) for victim in cleared.all]
             self._going |= dict.fromkeys(victim.id for victim in cleared.all)
             nodes = cleared.nodes
         self._claims[job.id] = frozenset(nodes)

@@ -128,8 +128,8 @@ class Scheduler:
             found = Round(self._kept, world, now).run(self._newcomers)
             waits = found.waits
             changes += found.opens
-            for attempt in found.victims:
-                changes += _ask(attempt, now)
+            for attempt, whom in found.victims:
+                changes += _ask(attempt, whom, now)
             self._is_due = bool(
                 found.victims or (found.opens and found.moves_turns)
             )  # what one gets moves the others' turns: once more
@@ -361,10 +361,16 @@ def _pause(job: Job) -> Reason:
     )
 
 
-def _ask(attempt: Attempt, now: float) -> list[Change]:
-    """Ask an attempt to stop, and what follows from that at once."""
-    stopping = AttemptState.STOPPING
+def _ask(attempt: Attempt, whom: str, now: float) -> list[Change]:
+    """Ask an attempt to stop for another job, and what follows from that at once."""
     return [
         Ask(attempt=attempt.id, cause=Cause.PREEMPTED),
-        MoveAttempt(attempt=attempt.id, before=attempt.state, after=stopping, at=now, cause=Cause.PREEMPTED),
+        MoveAttempt(
+            attempt=attempt.id,
+            before=attempt.state,
+            after=AttemptState.STOPPING,
+            at=now,
+            cause=Cause.PREEMPTED,
+            detail=f"It made room for {whom}.",
+        ),
     ]

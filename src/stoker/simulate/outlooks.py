@@ -6,16 +6,17 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
-from stoker.control.outlook import Holder, Outlook, QuotaUse
+from stoker.control.outlook import Holder, Interval, Outlook, QuotaUse, Runs
 from stoker.core.changes import Change, MoveJob
 from stoker.core.job import Attempt, Job, Reason
 from stoker.core.node import Node
-from stoker.core.states import FINAL_JOB_STATES
+from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World, apply
 from stoker.scheduling.books import amounts_of
 from stoker.scheduling.history import History
 from stoker.scheduling.rules import Rules
 from stoker.scheduling.scheduler import Scheduler
+from stoker.scheduling.settle import force_after_seconds
 from stoker.store.base import Store
 
 from .estimate import MOST_PLAYED, Line, estimate
@@ -85,9 +86,8 @@ class PlayedOutlooks:
         job, attempt = world.jobs[job_id], world.attempt(job_id)
         runs = expected_runs(job, attempt, self._history, at)
         if attempt is not None:
-            return Outlook(
-                at=at, position=world.position, runs=runs, ends=runs.seconds.later(_began(job, attempt)), holders=()
-            )
+            ends, _ = _ends(job, attempt, runs, at)
+            return Outlook(at=at, position=world.position, runs=runs, ends=ends)
         # 1. As it is now: why it waits, behind whom.
         known = Known.of(self._history, world.jobs.values())
         here = Now(world=world, rules=self.rules, known=known, at=at, hold=self.hold, ended=tuple(self._ended))
@@ -129,13 +129,13 @@ class PlayedOutlooks:
 
     def _holder(self, job: Job, attempt: Attempt | None, at: float) -> Holder:
         assert attempt is not None
-        runs = expected_runs(job, attempt, self._history, at)
+        ends, basis = _ends(job, attempt, expected_runs(job, attempt, self._history, at), at)
         return Holder(
             job=job.id,
             accelerators=job.spec.accelerator_milli / 1000,
             since=attempt.placed_at,
-            ends=runs.seconds.later(_began(job, attempt)),
-            basis=runs.basis,
+            ends=ends,
+            basis=basis,
         )
 
     # Following the story
@@ -166,9 +166,13 @@ class PlayedOutlooks:
             del self._ended[: max(0, len(self._ended) - MOST_REMEMBERED)]
 
 
-def _began(job: Job, attempt: Attempt) -> float:
-    """When it would have begun if it had run in one go: a run time of it in all counts from here."""
-    return attempt.placed_at - job.held_seconds
+def _ends(job: Job, attempt: Attempt, runs: Runs, at: float) -> tuple[Interval, str]:
+    """When a live attempt will likely give its machines back, and from what that is known."""
+    if attempt.state is AttemptState.STOPPING and attempt.stopping_at is not None:
+        last = max(at, attempt.stopping_at + force_after_seconds(job))
+        return Interval(low=at, middle=at, high=last), "it is being stopped"
+    began = attempt.placed_at - job.held_seconds  # as if it had run in one go
+    return runs.seconds.later(began), runs.basis
 
 
 def _cohort(rules: Rules, queue: str) -> list[str]:

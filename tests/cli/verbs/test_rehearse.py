@@ -39,6 +39,23 @@ def test_it_can_be_left_alone(served: Cli, trainer: Path) -> None:
     assert served("wait", "by_name").code == 0
 
 
+def test_what_would_come_of_it(served: Cli, server: Server, trainer: Path) -> None:
+    words = ("rehearse", "--dry-run", "--package-path", "trainer", "--module-name", "trainer.task")
+    gpus = (
+        "--scale-tier",
+        "custom",
+        "--master-machine-type",
+        "n1-highcpu-16",
+        "--master-accelerator",
+        "count=4,type=t4",
+    )
+    ran = served(*words, *gpus)
+    assert ran.code == 0 and ran.out.startswith("rehearsal_") and " would start now." in ran.out, ran.err
+    assert "on rehearsal-local-rehearsal_" in ran.out and "4 NVIDIA_TESLA_T4" in ran.out
+    assert not [node for node in server.client.nodes() if node["name"].startswith("rehearsal")]
+    assert served("rehearse", "--json", "--package-path", "trainer").code == 2
+
+
 def test_it_ends_with_the_programs_result(served: Cli, trainer: Path) -> None:
     words = ("--package-path", "trainer", "--module-name", "trainer.task", "--", "--fail")
     assert served("rehearse", *words).code == 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from stoker.client.answers import Explanation
 from tests.conftest import Server
 
 from ..conftest import Cli
@@ -24,6 +25,8 @@ def test_who_waits_for_whom(served: Cli, server: Server) -> None:
         found = json.loads(served("why", "why_waits", "--json").out)
         assert found["held_by"] == ["local/why_holds"] and found["starts"]["draws"] > 0
         assert served("why", "why_holds").out.splitlines()[1].startswith("  ends     ")
+        why = Explanation.of(server.client.explain("local", "why_waits"))
+        assert why.starts is not None and why.starts.low is not None and why.queue == "default"
         planned = served("run", "--dry-run", *GPU, "--workers", "9", "--", "true")
         assert " would start " in planned.out and "behind   why_waits" in planned.out
     finally:

@@ -154,6 +154,9 @@ def _spec(asked: RunRequest, region: str, grace_seconds: float) -> JobSpec:
 
 def _accelerator(asked: RunRequest) -> str:
     if not asked.gpus:
+        if asked.gpu_type:
+            problem = f"{asked.gpu_type[:80]} is named, but no GPUs are asked for; say how many, such as gpus 1"
+            raise BadSpec([Violation("gpu_type", problem)])
         return ""
     if not asked.gpu_type:
         return "NVIDIA_TESLA_T4" if asked.rehearse else ANY_ACCELERATOR
