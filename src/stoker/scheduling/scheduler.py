@@ -7,7 +7,6 @@ next is asked; and `due` says what is to be done.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable
 
 from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Order, job_of
@@ -16,6 +15,7 @@ from stoker.core.node import NodeState
 from stoker.core.states import FINAL_JOB_STATES, AttemptState, Cause, JobState, Wish
 from stoker.core.world import World
 
+from .agenda import Agenda
 from .base import Facts
 from .books import Books, amounts_of
 from .due import due
@@ -59,7 +59,7 @@ class Scheduler:
         self._ended: list[tuple[Job, float]] = []  # to be put into the books of past usage
         self._touched: set[str] = set()
         self._nodes_changed = True
-        self._agenda: list[tuple[float, str]] = []  # when time alone demands a look at which job
+        self._agenda = Agenda()  # when time alone demands a look at which job; or, without a name, at all that wait
         self._live: dict[str, Job] = {}  # jobs as last looked at
         self._history.work_out_backlog = self._backlog_seconds
         self._held: dict[str, Attempt] = {}  # job id → the attempt that is in `free` and in the books
@@ -102,8 +102,7 @@ class Scheduler:
 
     def settle(self, world: World, now: float) -> list[Change]:
         """What follows by itself from what was seen, whoever else waits."""
-        while self._agenda and self._agenda[0][0] <= now:
-            job_id = heapq.heappop(self._agenda)[1]
+        for job_id in self._agenda.due(now):
             if job_id:
                 self._touched.add(job_id)
             self._is_due = True
@@ -134,7 +133,7 @@ class Scheduler:
                 found.victims or (found.opens and found.moves_turns)
             )  # what one gets moves the others' turns: once more
             if found.look_again_at is not None:
-                self._push(found.look_again_at, "")
+                self._agenda.put(found.look_again_at, "")
         waits |= self._pauses(world, looked_at, now)
         self._newcomers.clear()
         changes += [
@@ -169,7 +168,7 @@ class Scheduler:
 
     def next_deadline(self) -> float | None:
         """When time alone will next demand a look, in seconds since the epoch. None: never."""
-        return self._agenda[0][0] if self._agenda else None
+        return self._agenda.next_at
 
     @property
     def kept(self) -> Kept:
@@ -232,6 +231,7 @@ class Scheduler:
         self._note_unsettled(world, job_id)
         if job is None:
             self._live.pop(job_id, None)
+            self._agenda.drop(job_id)
             self._history.forget(job_id)
             if self._taught:
                 self._taught.pop(job_id, None)
@@ -240,9 +240,9 @@ class Scheduler:
         self._live[job_id] = job
         self._teach(job)
         self._history.hazards.follow(job, attempt)
-        for moment in deadlines(job, attempt):
-            if moment > now:
-                self._push(moment, job_id)
+        later = [moment for moment in deadlines(job, attempt) if moment > now]
+        if later:
+            self._agenda.put(min(later), job_id)
         wants = job.state is JobState.QUEUED and job.wish is Wish.RUN and job.not_before <= now
         if not wants:
             self._wait_no_more(job_id)
@@ -310,7 +310,7 @@ class Scheduler:
                 if grown_at <= now:
                     self._is_due = True  # it may be a victim from now on
                 else:
-                    self._push(grown_at, "")
+                    self._agenda.put(grown_at, "")
             kept.runners.add(job, attempt)
 
     def _give_back(self, job: Job, attempt: Attempt, now: float) -> None:
@@ -348,9 +348,6 @@ class Scheduler:
             if job is not None and job.state is JobState.QUEUED and job.wish is Wish.RUN and now < job.not_before:
                 found[job_id] = HELD if self._hold else _pause(job)
         return found
-
-    def _push(self, moment: float, job_id: str) -> None:
-        heapq.heappush(self._agenda, (moment, job_id))
 
 
 def _pause(job: Job) -> Reason:
