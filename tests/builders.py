@@ -46,11 +46,12 @@ def a_spec(
     preemptible: bool = False,
     resumable: bool = False,
     milli: int | None = None,
+    types: str = "T4",
 ) -> JobSpec:
     """A chief, workers like it, and parameter servers without GPUs."""
     machine = a_machine(gpus, vcpus=vcpus)
     if milli is not None:
-        machine = replace(machine, accelerator="T4", accelerator_milli=milli)
+        machine = replace(machine, accelerator=types if milli else "", accelerator_milli=milli)
     groups = [Group(role="chief", count=1, machine=machine)]
     if workers:
         groups.append(Group(role="worker", count=workers, machine=machine))

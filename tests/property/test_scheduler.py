@@ -17,7 +17,7 @@ from stoker.core.changes import Ask, Cancel, Change, Explain, MoveAttempt, NodeG
 from stoker.core.job import Job
 from stoker.core.node import Node
 from stoker.core.site import Backfill, Preemption, Queue, Quota, Site, Victims
-from stoker.core.spec import WHOLE_DEVICE_MILLI
+from stoker.core.spec import ANY_ACCELERATOR, WHOLE_DEVICE_MILLI
 from stoker.core.states import AttemptState, JobState, ReplicaState, Wish
 from stoker.core.world import World, apply
 from stoker.scheduling.books import amounts_of
@@ -26,13 +26,21 @@ from stoker.scheduling.free import Free
 from stoker.scheduling.plan import Plan
 from stoker.scheduling.rules import rules_of
 from stoker.scheduling.scheduler import Scheduler
+from stoker.scheduling.shapes import of_type
 from tests.builders import a_job, a_node
 
 QUANTUM_SECONDS = 20.0
 BUDGET = 2
 COHORT = {
     "default": Queue(name="default"),
-    "red": Queue(name="red", cohort="c", quotas={"T4": Quota(nominal_milli=3000, borrowing_milli=2000)}),
+    "red": Queue(
+        name="red",
+        cohort="c",
+        quotas={
+            "T4": Quota(nominal_milli=3000, borrowing_milli=2000),
+            "V100": Quota(nominal_milli=1000, borrowing_milli=0),
+        },
+    ),
     "blue": Queue(name="blue", cohort="c", weight=2.0, quotas={"T4": Quota(nominal_milli=3000, lending_milli=2000)}),
     "own": Queue(name="own", quotas={"GPU": Quota(nominal_milli=2500)}),
 }
@@ -68,7 +76,11 @@ class Cluster(RuleBasedStateMachine):
         self.site, self.rules = site, rules_of(site)
         self.scheduler = Scheduler(self.rules)
         for n, gpus in enumerate(sizes):
-            self.happen(NodeSeen(node=a_node(f"n{n}", gpus, zone="za" if n % 3 else "zb")))
+            self.happen(
+                NodeSeen(
+                    node=a_node(f"n{n}", gpus, zone="za" if n % 3 else "zb", accelerator="T4" if n % 4 else "V100")
+                )
+            )
 
     def happen(self, *changes: Change) -> None:
         for change in changes:
@@ -83,9 +95,18 @@ class Cluster(RuleBasedStateMachine):
         priority=st.integers(0, 2),
         preemptible=st.booleans(),
         resumable=st.booleans(),
+        types=st.sampled_from(["T4", "T4", "T4|V100", "V100", ANY_ACCELERATOR]),
     )
     def submit(
-        self, milli: int, workers: int, queue: str, owner: str, priority: int, preemptible: bool, resumable: bool
+        self,
+        milli: int,
+        workers: int,
+        queue: str,
+        owner: str,
+        priority: int,
+        preemptible: bool,
+        resumable: bool,
+        types: str,
     ) -> None:
         self.count += 1
         job = a_job(
@@ -98,6 +119,7 @@ class Cluster(RuleBasedStateMachine):
             priority=priority,
             preemptible=preemptible,
             resumable=resumable,
+            types=types,
         )
         self.happen(Submit(job=job))
         self.decide()
@@ -127,10 +149,14 @@ class Cluster(RuleBasedStateMachine):
             self.note(attempt, ReplicaState.LOST if stopping else ReplicaState.UP)
         self.decide()
 
-    @rule(gpus=st.integers(0, 4))
-    def a_node_comes(self, gpus: int) -> None:
+    @rule(gpus=st.integers(0, 4), accelerator=st.sampled_from(["T4", "V100"]))
+    def a_node_comes(self, gpus: int, accelerator: str) -> None:
         if len(self.world.nodes) < 6:
-            self.happen(NodeSeen(node=a_node(f"x{self.count}{len(self.world.nodes)}", gpus)))
+            self.happen(
+                NodeSeen(
+                    node=a_node(f"x{self.count}{len(self.world.nodes)}", gpus, accelerator=accelerator * bool(gpus))
+                )
+            )
             self.decide()
 
     @rule(data=st.data())
@@ -243,7 +269,8 @@ class Cluster(RuleBasedStateMachine):
         """Faults cease: everything that some node could hold ends."""
         if not self.count:
             return
-        self.happen(NodeSeen(node=a_node("big", 16, vcpus=1000.0, memory_gb=1000.0)))
+        for name, accelerator in (("big", "T4"), ("bigger", "V100")):
+            self.happen(NodeSeen(node=a_node(name, 16, vcpus=1000.0, memory_gb=1000.0, accelerator=accelerator)))
         for _ in range(400):
             self.now += 30.0
             for attempt in sorted(self.world.attempts):
@@ -256,8 +283,15 @@ class Cluster(RuleBasedStateMachine):
         raise AssertionError(f"these never end: {[(j.id, j.state, j.waits) for j in left]}")
 
     def could_run(self, job: Job) -> bool:
-        queue = self.rules.queue(job.spec.queue)
-        return self.scheduler.kept.books.ever_exceeds(queue, amounts_of(job.spec)) is None
+        """On one type of accelerator at least."""
+        queue, books = self.rules.queue(job.spec.queue), self.scheduler.kept.books
+        ways = [of_type(job.spec, name) for name in ("T4", "V100")]
+        wants = job.spec.groups[0].machine.accelerator_choices
+        return any(
+            books.ever_exceeds(queue, amounts_of(way)) is None
+            for name, way in zip(("T4", "V100"), ways, strict=True)
+            if not job.spec.accelerator_milli or not wants or name in wants
+        )
 
 
 def decisions(plan: Plan) -> list[Change]:

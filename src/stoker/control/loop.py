@@ -102,7 +102,7 @@ class Loop:
         for _ in range(_MOST_ROUNDS):
             if not self.tick():
                 return
-        _log.warning("%d rounds without rest; going on at the next look", _MOST_ROUNDS)
+        _log.debug("%d rounds without rest: news comes as fast as it is dealt with", _MOST_ROUNDS)
 
     def start(self) -> None:
         """Run in a thread of its own until `stop`."""
