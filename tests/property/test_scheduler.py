@@ -6,6 +6,7 @@ often, nothing left idle that the first in line could use, and nobody waits for 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 
@@ -68,6 +69,7 @@ class Cluster(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
+        self.node_numbers = itertools.count()
         self.now = 1_000_000.0
         self.world = World()
 
@@ -153,9 +155,7 @@ class Cluster(RuleBasedStateMachine):
     def a_node_comes(self, gpus: int, accelerator: str) -> None:
         if len(self.world.nodes) < 6:
             self.happen(
-                NodeSeen(
-                    node=a_node(f"x{self.count}{len(self.world.nodes)}", gpus, accelerator=accelerator * bool(gpus))
-                )
+                NodeSeen(node=a_node(f"x{next(self.node_numbers)}", gpus, accelerator=accelerator * bool(gpus)))
             )
             self.decide()
 

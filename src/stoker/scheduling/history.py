@@ -40,14 +40,17 @@ class History:
         self._overhead = _Circle()
         self.work_out_backlog: Callable[[float], float] = _no_end  # by who knows what waits and runs
         self._backlog, self._backlog_at = math.inf, -math.inf
-        self._keys: dict[str, tuple[JobSpec, str, tuple[_Key, ...]]] = {}  # job id → its spec, its owner, its circles
+        self._ladders: dict[tuple[_Key, ...], _Ladder] = {}
+        self._places: dict[str, tuple[JobSpec, str, _Ladder]] = {}  # job id → its spec, its owner, its circles
+        self._version = 0  # grows with every run that is learned
 
     def add(self, job: Job, ran_seconds: float) -> None:
         """Learn of a job that has ended by itself, after having held its machines for so long in all."""
-        keys = self._keys_of(job)
-        self._keys.pop(job.id)
+        ladder = self._ladder(job)
+        del self._places[job.id]
         if ran_seconds > 0:
-            for key in keys:
+            self._version += 1
+            for key in ladder.keys:
                 circle = self._circles.get(key)
                 if circle is None:
                     circle = self._circles[key] = _Circle()
@@ -57,7 +60,7 @@ class History:
 
     def forget(self, job: str) -> None:
         """A job has ended, or never ran: it is followed no more."""
-        self._keys.pop(job, None)
+        self._places.pop(job, None)
         self.hazards.forget(job)
 
     def add_overhead(self, seconds: float) -> None:
@@ -77,11 +80,12 @@ class History:
 
     def runs(self, job: Job) -> Sequence[float]:
         """Run times of the narrowest circle that has enough of them, ascending, in seconds. Empty: nothing is known."""
-        for key in self._keys_of(job):
-            circle = self._circles.get(key)
-            if circle is not None and len(circle.ordered) >= ENOUGH:
-                return circle.ordered
-        return ()
+        ladder = self._ladder(job)
+        if ladder.version != self._version:
+            circles = (self._circles.get(key) for key in ladder.keys)
+            enough = (circle.ordered for circle in circles if circle is not None and len(circle.ordered) >= ENOUGH)
+            ladder.runs, ladder.version = next(enough, ()), self._version
+        return ladder.runs
 
     def remaining_seconds(self, job: Job, ran_seconds: float, quantile: float = 0.5) -> float | None:
         """How much longer it will run, going by those that ran longer than it has by now. None: nothing is known."""
@@ -101,16 +105,33 @@ class History:
         at = bisect_right(runs, ran_seconds)
         return runs[at] - ran_seconds if at < len(runs) else None
 
-    def _keys_of(self, job: Job) -> tuple[_Key, ...]:
+    def _ladder(self, job: Job) -> _Ladder:
         """The circles of a job; found anew of one that asks what would be if it were another."""
-        found = self._keys.get(job.id)
+        found = self._places.get(job.id)
         if found is None or found[0] is not job.spec or found[1] != job.owner:
-            found = self._keys[job.id] = (job.spec, job.owner, tuple(_circles(job)))
+            keys = tuple(_circles(job))
+            ladder = self._ladders.get(keys)
+            if ladder is None:
+                if len(self._ladders) >= MOST_CIRCLES:
+                    self._ladders.clear()
+                ladder = self._ladders[keys] = _Ladder(keys)
+            found = self._places[job.id] = (job.spec, job.owner, ladder)
         return found[2]
 
 
 def _no_end(now: float) -> float:
     return math.inf
+
+
+class _Ladder:
+    """The circles of jobs that are alike, from narrow to wide, and the runs of the first that has enough, as last found."""
+
+    __slots__ = ("keys", "runs", "version")
+
+    def __init__(self, keys: tuple[_Key, ...]) -> None:
+        self.keys = keys
+        self.runs: Sequence[float] = ()
+        self.version = 0
 
 
 class _Circle:
