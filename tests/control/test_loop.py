@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from stoker.core.changes import Change, NodeSeen
+from stoker.clock import ManualClock
+from stoker.core.changes import Cancel, Change, NodeSeen, Note, Open, Relabel
 from stoker.core.errors import EngineError, Unavailable
+from stoker.core.job import Request as JobRequest
 from stoker.core.node import Node
 from stoker.core.spec import JobSpec
-from stoker.core.states import AttemptState, JobState, ReplicaState
+from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.engines.base import Request
 from stoker.engines.fake import FakeEngine
 from stoker.scheduling.placers.best_fit import BestFit
-from tests.builders import House, a_house, a_node
+from stoker.store.base import Store
+from stoker.store.memory import MemoryStore
+from tests.builders import House, a_house, a_node, a_spec
 from tests.conftest import wait_until
 
 
@@ -34,7 +38,7 @@ def test_a_round_without_news_writes_nothing(house: House) -> None:
     house.submit(gpus=1)
     house.tick()
     position = house.store.position()
-    assert house.loop.tick() == 0
+    assert not house.loop.tick()
     assert house.store.position() == position
 
 
@@ -251,3 +255,109 @@ def test_the_placer_learns_from_each_job_once_however_often_the_world_is_read(ho
     house.submit("j3", gpus=1, priority=3)
     loop.settle_down()
     assert sorted(placer.learned) == [1, 2, 3]
+
+
+class Meddled(MemoryStore):
+    """A store in which somebody writes something just before the loop's first batch that holds such a change."""
+
+    def __init__(self, clock: ManualClock, kind: type[Change], meddle: Callable[[Store], None]) -> None:
+        super().__init__(clock)
+        self.kind, self.meddle = kind, meddle
+        self.is_done = False
+
+    def commit(self, changes: Sequence[Change], *, by: str) -> int:
+        if by == "loop" and not self.is_done and any(isinstance(change, self.kind) for change in changes):
+            self.is_done = True
+            self.meddle(self)
+        return super().commit(changes, by=by)
+
+
+def meddled(folder: Path, kind: type[Change], meddle: Callable[[Store], None]) -> House:
+    clock = ManualClock()
+    return a_house(folder, store=Meddled(clock, kind, meddle), clock=clock)
+
+
+def test_labels_that_change_while_it_is_placed_keep_nothing_from_it(tmp_path: Path) -> None:
+    def relabel(store: Store) -> None:
+        store.commit([Relabel(job="p/j", labels={"a": "b"}, if_revision=store.job("p/j").job.revision)], by="u")
+
+    house = meddled(tmp_path, Open, relabel)
+    house.submit(gpus=1)
+    house.loop.tick()
+    assert house.engine.started == ["p/j.1"]
+    assert (house.job().state, house.job().labels) == (JobState.ACTIVE, {"a": "b"})
+    assert house.loop._world == house.store.world()
+
+
+def test_a_user_may_be_called_what_he_likes(tmp_path: Path) -> None:
+    def cancel(store: Store) -> None:
+        store.commit([Cancel(job="p/j", why="", at=1.0)], by="loop")
+
+    house = meddled(tmp_path, Open, cancel)
+    request = JobRequest(dialect="test", body="{}")
+    house.commands.submit("p", "j", a_spec(gpus=1), request=request, labels={}, owner="loop")
+    house.tick()
+    assert house.store.attempt("p/j.1").cause is Cause.CANCELLED
+    assert house.loop._world == house.store.world()
+
+
+def test_whoever_tells_of_an_end_first_is_believed(tmp_path: Path) -> None:
+    """The engine finds the replica gone; at that moment its own report arrives that it has succeeded."""
+
+    def succeed(store: Store) -> None:
+        end = Note(attempt="p/j.1", role="chief", index=0, seen=ReplicaState.SUCCEEDED, at=2.0, exit_code=0)
+        if store.attempt("p/j.1").state is AttemptState.RUNNING:
+            store.commit([end], by="replica chief-0")
+
+    house = meddled(tmp_path, Note, lambda store: None)
+    house.submit(gpus=1)
+    house.tick()
+    house.engine.set("p/j.1", ReplicaState.UP)
+    house.tick()
+    store = house.store
+    assert isinstance(store, Meddled)
+    store.meddle, store.is_done = succeed, False
+    house.engine.set("p/j.1", ReplicaState.LOST)
+    house.tick()
+    assert house.job().state is JobState.SUCCEEDED
+    assert house.loop._world == house.store.world()
+
+
+def test_what_a_start_takes_is_learned(house: House) -> None:
+    for name in ("a", "b", "c"):
+        house.submit(name, gpus=1)
+        house.loop.tick()
+        house.clock.advance(12.0)
+        house.engine.set(f"p/{name}.1", ReplicaState.UP)
+        house.tick()
+    assert house.loop._scheduler.kept.history.overhead_seconds(30.0) == 12.0
+
+
+def test_a_job_of_a_round_that_failed_is_learned_from(house: House, tmp_path: Path) -> None:
+    class Learner(BestFit):
+        def __init__(self) -> None:
+            self.learned: list[int] = []
+
+        def learns(self, spec: JobSpec) -> None:
+            self.learned.append(spec.priority)
+
+    class Mute(FakeEngine):
+        is_mute = False
+
+        def nodes(self) -> Sequence[Node]:
+            if self.is_mute:
+                raise EngineError("it does not answer")
+            return super().nodes()
+
+    placer, engine = Learner(), Mute([a_node("n0", 4)])
+    house = on(house, tmp_path, engine)
+    loop = replace(house.loop, rules=replace(house.loop.rules, placer=placer))
+    house.submit("j1", gpus=1, priority=1)
+    loop.settle_down()
+    house.submit("j2", gpus=1, priority=2)
+    engine.is_mute = True
+    with pytest.raises(EngineError):
+        loop.tick()
+    engine.is_mute = False
+    loop.settle_down()
+    assert sorted(placer.learned) == [1, 2]

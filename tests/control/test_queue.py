@@ -11,14 +11,14 @@ import pytest
 from stoker.clock import ManualClock
 from stoker.control import queue as queue_module
 from stoker.control.queue import Queue
-from stoker.core.changes import Cancel, MoveJob, Submit
+from stoker.core.changes import Cancel, MoveAttempt, MoveJob, NodeSeen, Open, Submit
 from stoker.core.site import Queue as SiteQueue
 from stoker.core.site import Quota, Site
-from stoker.core.states import JobState
+from stoker.core.states import AttemptState, Cause, JobState
 from stoker.scheduling.rules import rules_of
 from stoker.store.base import Line
 from stoker.store.memory import MemoryStore
-from tests.builders import House, a_house, a_job
+from tests.builders import House, a_house, a_job, a_node, an_attempt
 
 
 class CountingStore(MemoryStore):
@@ -138,3 +138,24 @@ def test_who_is_paused_waits_without_a_position_and_a_queue_that_is_gone_is_show
     view = queue.view()
     assert [(waiter.position, waiter.job.id) for waiter in view.waiting] == [(1, "p/moved"), (None, "p/paused")]
     assert [(standing.queue.name, standing.waiting) for standing in view.queues] == [("default", 1), ("of_old", 1)]
+
+
+def test_whose_pause_is_over_stands_in_line_again() -> None:
+    clock = ManualClock()
+    store = CountingStore(clock)
+    store.commit([NodeSeen(node=a_node("n0", 1)), Submit(job=a_job("a", gpus=1))], by="u")
+    queue = Queue(store, rules_of(Site()), clock)
+    assert queue.position("p/a") == 1
+    now, failed = clock.now(), an_attempt(a_job("a", gpus=1), placed_at=clock.now())
+    moves = [
+        MoveAttempt(
+            attempt="p/a.1", before=AttemptState.RUNNING, after=AttemptState.STOPPING, at=now, cause=Cause.NODE_LOST
+        ),
+        MoveAttempt(attempt="p/a.1", before=AttemptState.STOPPING, after=AttemptState.ENDED, at=now),
+        MoveJob(job="p/a", before=JobState.ACTIVE, after=JobState.QUEUED, at=now, counted=1, not_before=now + 10),
+    ]
+    store.commit([Open(attempt=failed), *moves], by="loop")
+    assert queue.position("p/a") is None
+    clock.advance(20.0)
+    store.commit([Submit(job=a_job("b", gpus=1, at=clock.now()))], by="u")
+    assert (queue.position("p/a"), queue.position("p/b")) == (1, 2)

@@ -447,3 +447,39 @@ def test_one_that_was_just_stopped_may_have_others_stopped_later() -> None:
     happen(Submit(job=a_job("other", at=20.0, gpus=2)))
     settle(20.0)
     assert "p/middle" in world.attempt_of and "p/low" not in world.attempt_of
+
+
+def test_one_that_has_just_been_stopped_is_looked_at_again_an_instant_later() -> None:
+    """Under a policy that asks for no patience it asks for nobody at the very instant of its stop, and right after it does."""
+    site = Site(policy="priority", backfill=Backfill.SKIP, preemption=Preemption(quantum_seconds=600.0))
+    world, scheduler = World(), Scheduler(rules_of(site))
+
+    def happen(*changes: Change) -> None:
+        for change in changes:
+            apply(world, change)
+            scheduler.see(change)
+
+    def settle(now: float) -> list[str]:
+        asked: list[str] = []
+        while True:
+            for attempt in list(world.attempts.values()):
+                gone = attempt.state is AttemptState.STOPPING
+                seen = ReplicaState.LOST if gone else ReplicaState.UP
+                happen(Note(attempt=attempt.id, role="chief", index=0, seen=seen, at=now))
+            settled = scheduler.settle(world, now)
+            happen(*settled)
+            changes = scheduler.decide(world, now).changes
+            happen(*changes)
+            asked += [change.attempt for change in changes if isinstance(change, Ask)]
+            if not settled and not changes:
+                return asked
+
+    happen(NodeSeen(node=a_node("n0", 2)), NodeSeen(node=a_node("n1", 2)))
+    for name, gpus, priority in (("x", 2, 5), ("z1", 1, 1), ("z2", 1, 1)):
+        happen(Submit(job=a_job(name, at=0.0, gpus=gpus, priority=priority, resumable=True)))
+    settle(0.0)
+    happen(Submit(job=a_job("y", at=10_000.0, gpus=2, priority=9)))
+    assert settle(10_000.0) == ["p/x.1"]
+    soon = scheduler.next_deadline()
+    assert soon is not None and soon < 10_000.01
+    assert settle(soon) == ["p/z1.1", "p/z2.1"]

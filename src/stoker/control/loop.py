@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
@@ -30,7 +31,7 @@ LOOK_SECONDS = 1.0
 IDLE_SECONDS = 30.0
 
 WRITER = "loop"
-"""Who wrote a line of the story: this loop, and nothing else."""
+"""Who has written a line of the story: this loop."""
 
 REMEMBERED_SECONDS = 30 * 86400.0
 MOST_REMEMBERED = 20_000
@@ -70,7 +71,7 @@ class Loop:
     def tick(self) -> bool:
         """One round. Returns whether more may follow at once. After one that failed, the next begins with a world read anew."""
         if self._is_half_done:
-            self._read_anew(taught=self._world.jobs)
+            self._read_anew(taught=self._scheduler.taught)
         self._is_half_done = True
         goes_on = self._round()
         self._is_half_done = False
@@ -80,18 +81,18 @@ class Loop:
         self._bell.clear()  # what rings from here on is news, or our own writing
         self._catch_up()
         world, now = self._world, self.clock.now()
-        # 1. What is seen.
-        seen = self._carry([*self._nodes.look(world), *observe_replicas(self.engines, world, self.logs, now)])
+        # 1. What is seen: written first, for a replica may tell of its end at the same moment, and the first word counts.
+        written = self._commit([*self._nodes.look(world), *observe_replicas(self.engines, world, self.logs, now)])
         # 2. What follows from it, and who is next.
         settled = self._scheduler.settle(world, now)
         ended = [world.attempts[change.attempt] for change in settled if _ends(change)]
         self._carry(settled)
         gone = self._carry(rehearsals_gone(world))
         decided = self._carry(self._scheduler.decide(world, now).changes)
-        written = self._commit([*seen, *settled, *gone, *decided])
+        written += self._commit([*settled, *gone, *decided], is_carried=True)
         # 3. What is done.
         orders = self._scheduler.due(world, now)
-        refused = self._commit(self._carry(self.enact(orders, world, now))) if orders else 0
+        refused = self._commit(self.enact(orders, world, now)) if orders else 0
         for attempt in ended:
             if attempt.engine in self.engines:
                 self.engines[attempt.engine].forget(attempt.id)
@@ -167,29 +168,36 @@ class Loop:
         self._world = self.store.world()
         return ended
 
-    def _catch_up(self) -> None:
-        """Carry into our own world what others have written."""
+    def _catch_up(self, carried: Sequence[Change] = ()) -> None:
+        """Carry into our own world what is written, but for what is `carried` into it already.
+
+        What others write meanwhile (wishes, and what replicas tell) gives the same rows before what we have decided and after it.
+        """
+        own = deque(carried)
         if self.store.position() != self._world.position:
             for line in self.store.story(after=self._world.position):
-                if line.by != WRITER:
+                if own and line.by == WRITER and line.change == own[0]:
+                    own.popleft()
+                else:
                     self._carry([line.change])
                 self._world.position = line.n
 
     def _carry(self, changes: Sequence[Change]) -> Sequence[Change]:
-        """Carry changes into our own world; they are committed before anything is done about them."""
         for change in changes:
             apply(self._world, change)
             self._scheduler.see(change)
         return changes
 
-    def _commit(self, changes: Sequence[Change]) -> int:
-        """Write what our own world knows already. If others wrote in between, it learns of that now."""
+    def _commit(self, changes: Sequence[Change], *, is_carried: bool = False) -> int:
+        """Write what was found or decided, and carry it into our own world, by way of the story if others wrote too."""
         if changes:
             position = self.store.commit(changes, by=WRITER)
-            if position == self._world.position + len(changes):  # nobody else wrote in between
-                self._world.position = position
+            if position != self._world.position + len(changes):  # others wrote in between
+                self._catch_up(changes if is_carried else ())
             else:
-                self._catch_up()
+                if not is_carried:
+                    self._carry(changes)
+                self._world.position = position
         return len(changes)
 
 

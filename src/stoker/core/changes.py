@@ -1,7 +1,8 @@
 """Everything that can happen, as frozen values. They are compared in tests, committed by the store, and kept as the story.
 
 Who may make which: commands make Submit, Cancel, Relabel and Forget (the user's wish); observe makes Note, NodeSeen and NodeGone
-(what is seen); decide makes Open, Ask, Explain, MoveAttempt and MoveJob (what follows). Nobody else makes any.
+(what is seen); settle makes MoveAttempt and MoveJob (what follows), decide Open, Ask, Explain and the moves that go with an Ask.
+Nobody else makes any.
 """
 
 from __future__ import annotations

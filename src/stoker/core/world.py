@@ -180,6 +180,8 @@ def apply(world: World, change: c.Change) -> None:
         case c.Cancel() | c.Relabel() | c.Explain() | c.MoveJob():
             if change.job not in world.jobs:
                 return  # it has ended, and a World holds the living only
+            if isinstance(change, c.Relabel) and change.if_revision is not None:
+                change = replace(change, if_revision=None)  # it was checked when it was written
             after = job_after(world.jobs[change.job], change)
             world.jobs[change.job] = after
             if after.state in FINAL_JOB_STATES:

@@ -17,7 +17,7 @@ from .runners import Kind
 MOST_CANDIDATES = 2000
 """Attempts that are considered for one job: more would make one decision slow."""
 
-_AN_INSTANT_SECONDS = 0.001
+AN_INSTANT_SECONDS = 0.001
 
 _MAY_GO = {
     Victims.NOBODY: frozenset[Kind](),
@@ -111,5 +111,5 @@ class Candidates:
             return True
         outlives_in = self._history.outlives_in(job, ran)
         look_in = cost - ran if outlives_in is None else outlives_in
-        self.spared_until = min(self.spared_until, self._now + max(_AN_INSTANT_SECONDS, look_in))
+        self.spared_until = min(self.spared_until, self._now + max(AN_INSTANT_SECONDS, look_in))
         return False

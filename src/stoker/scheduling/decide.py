@@ -16,7 +16,7 @@ from .scheduler import Scheduler
 
 
 def decide(world: World, now: float, rules: Rules, *, hold: bool = False) -> Plan:
-    """What is to be written next. `hold`: nothing new is placed (an admin's pause)."""
+    """Who gets a place now, and why the rest waits. `hold`: nothing new is placed (an admin's pause)."""
     return Scheduler(rules, hold=hold).decide(world, now)
 
 

@@ -10,11 +10,13 @@ from stoker.core.changes import Open
 from stoker.core.ids import attempt_id
 from stoker.core.job import Attempt, Job, Placement, Reason, Replica
 from stoker.core.site import Backfill, Queue
+from stoker.core.spec import WHOLE_DEVICE_MILLI
 from stoker.core.world import World
 
 from . import explain
 from .base import Facts
 from .books import Amounts, amounts_of
+from .candidates import AN_INSTANT_SECONDS
 from .kept import Kept
 from .preempt import Cleared, Preempter
 from .reserve import Reservation, expected_seconds, reserve
@@ -281,13 +283,16 @@ class Round:
         kept.runners.refresh(self._world, self._now)
         is_patient = self._preempter.is_patient(job)
         owed = kept.books.held_in_cohort(self._rules.queue(queue))
-        stamp = (kept.given_back, kept.runners.version, is_patient, claim, owed, self._now // AGES_SECONDS)
+        cost = kept.history.overhead_seconds(site.preemption.cost_seconds)
+        stamp = (kept.given_back, kept.runners.version, is_patient, claim, owed, cost)
         known, until = kept.no_victims.get(job.id, (None, 0.0))
         if known != stamp or self._now >= until:
             cleared = self._preempter.find(job, amounts, self._going)
             if cleared is not None:
                 return cleared
             until = self._preempter.spared_until
+            if site.defrag and job.spec.accelerator_milli > WHOLE_DEVICE_MILLI:
+                until = min(until, (self._now // AGES_SECONDS + 1) * AGES_SECONDS)
             if not self._claims:
                 kept.no_victims[job.id] = (stamp, until)
         if until < math.inf:
@@ -367,7 +372,8 @@ class Round:
             patience = self._rules.policy_of(job.spec.queue).patience_seconds(
                 Facts(job, None, self._now, self._kept.history)
             )
-            self._look_again(job.queued_since + patience)
+            is_fresh = job.preemptions and job.queued_since >= self._now  # and asks for nobody at this very instant
+            self._look_again(self._now + AN_INSTANT_SECONDS if is_fresh else job.queued_since + patience)
 
     def _look_again(self, moment: float) -> None:
         if moment > self._now:

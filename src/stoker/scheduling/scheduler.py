@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Order, job_of
+from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Open, Order, job_of
 from stoker.core.job import Attempt, Job, Reason
 from stoker.core.node import NodeState
 from stoker.core.states import FINAL_JOB_STATES, AttemptState, Cause, JobState, Wish
@@ -62,6 +62,7 @@ class Scheduler:
         self._agenda = Agenda()  # when time alone demands a look at which job; or, without a name, at all that wait
         self._live: dict[str, Job] = {}  # jobs as last looked at
         self._history.work_out_backlog = self._backlog_seconds
+        self._placed_at: dict[str, float] = {}  # attempts that are not up yet
         self._held: dict[str, Attempt] = {}  # job id → the attempt that is in `free` and in the books
         self._unsettled: dict[str, None] = {}
         self._newcomers: dict[str, None] = {}  # who waits and was told no reason yet
@@ -91,23 +92,22 @@ class Scheduler:
         match change:
             case NodeSeen() | NodeGone():
                 self._nodes_changed = True
-            case _:
-                self._touched.add(job_of(change))
-        if isinstance(change, MoveJob) and change.after in FINAL_JOB_STATES and change.held_seconds:
-            self._remember(change)
-        elif isinstance(change, MoveAttempt) and change.after is AttemptState.RUNNING:
-            attempt = self._held.get(job_of(change))
-            if attempt is not None:
-                self._history.add_overhead(change.at - attempt.placed_at)
+                return
+            case Open():
+                self._placed_at[change.attempt.id] = change.attempt.placed_at
+            case MoveAttempt(after=AttemptState.RUNNING):
+                placed_at = self._placed_at.pop(change.attempt, None)
+                if placed_at is not None:
+                    self._history.add_overhead(change.at - placed_at)
+            case MoveAttempt(after=AttemptState.ENDED):
+                self._placed_at.pop(change.attempt, None)
+            case MoveJob() if change.after in FINAL_JOB_STATES and change.held_seconds:
+                self._remember(change)
+        self._touched.add(job_of(change))
 
     def settle(self, world: World, now: float) -> list[Change]:
         """What follows by itself from what was seen, whoever else waits."""
-        for job_id in self._agenda.due(now):
-            if job_id:
-                self._touched.add(job_id)
-            self._is_due = True
-        if self._nodes_changed:
-            self._touched |= world.jobs.keys() | self._live.keys()
+        self._note_due(world, now)
         changes: list[Change] = []
         for job_id in sorted(self._touched):
             job = world.jobs.get(job_id)
@@ -171,6 +171,11 @@ class Scheduler:
         return self._agenda.next_at
 
     @property
+    def taught(self) -> Collection[str]:
+        """The live jobs from which the placer has learned."""
+        return self._taught or ()
+
+    @property
     def kept(self) -> Kept:
         """What is free, who waits and who holds what, as of the last decision: to explain it."""
         return self._kept
@@ -179,16 +184,25 @@ class Scheduler:
 
     def _catch_up(self, world: World, now: float) -> set[str]:
         """Bring what is kept up to the World. Returns the jobs that have changed."""
+        self._note_due(world, now)
         if self._ended:
             self._remember_usage()
         if self._nodes_changed:
             self._rebuild(world, now)
-            self._touched |= world.jobs.keys() | self._live.keys()
         changed, self._touched = self._touched, set()
         for job_id in sorted(changed):
             self._follow(world, job_id, now)
         self._kept.free.settle()
         return changed
+
+    def _note_due(self, world: World, now: float) -> None:
+        """What is to be looked at because its time has come, or because the nodes are others."""
+        for job_id in self._agenda.due(now):
+            if job_id:
+                self._touched.add(job_id)
+            self._is_due = True
+        if self._nodes_changed:
+            self._touched |= world.jobs.keys() | self._live.keys()
 
     def _remember_usage(self) -> None:
         """Put into the books what ended jobs have held: they belong to the past usage of who has a share."""
