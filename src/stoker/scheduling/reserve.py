@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 from stoker.core.job import Attempt, Job
@@ -28,10 +29,12 @@ def reserve(job: Job, world: World, free: Free, placer: Placer, history: History
     """The first moment at which the whole gang would fit, as one attempt of its pool after the other ends. None: never."""
     jobs, pool = world.jobs, job.spec.pool
     live = ((jobs[attempt.job], attempt) for attempt in world.attempts.values())
-    ends = sorted(
-        (expected_end(holder, attempt, history, now), attempt.id)
-        for holder, attempt in live
-        if holder.spec.pool == pool
+    ends = _Soonest(
+        [
+            (expected_end(holder, attempt, history, now), attempt.id)
+            for holder, attempt in live
+            if holder.spec.pool == pool
+        ]
     )
     begin = free.checkpoint()
     marks = [begin]  # by how many have been taken away
@@ -39,7 +42,7 @@ def reserve(job: Job, world: World, free: Free, placer: Placer, history: History
     if found is None:
         fits_not, step = 0, 1
         while found is None and fits_not < len(ends):  # ever more of them, until it fits
-            _take_away(ends[fits_not : fits_not + step], world, free, marks)
+            _take_away(ends.between(fits_not, fits_not + step), world, free, marks)
             found = _nodes(job, free, placer)
             if found is None:
                 fits_not, step = len(marks) - 1, 2 * step
@@ -50,17 +53,35 @@ def reserve(job: Job, world: World, free: Free, placer: Placer, history: History
                 free.rollback(marks[middle])
                 del marks[middle + 1 :]
             else:
-                _take_away(ends[len(marks) - 1 : middle], world, free, marks)
+                _take_away(ends.between(len(marks) - 1, middle), world, free, marks)
             fewer = _nodes(job, free, placer)
             if fewer is None:
                 fits_not = middle
             else:
                 fits, found = middle, fewer
-        starts_at = ends[fits - 1][0] if ends and fits else now
+        starts_at = ends.between(fits - 1, fits)[0][0] if found is not None else now
     else:
         starts_at = now
     free.rollback(begin)
     return None if found is None else Reservation(job.id, starts_at, found)
+
+
+class _Soonest:
+    """Ends in order, of which a few are looked at: no more is put in order than that."""
+
+    def __init__(self, ends: list[tuple[float, str]]) -> None:
+        self._later = ends
+        self._ordered: list[tuple[float, str]] = []
+        heapq.heapify(ends)
+
+    def __len__(self) -> int:
+        return len(self._ordered) + len(self._later)
+
+    def between(self, first: int, last: int) -> list[tuple[float, str]]:
+        """Those from a place to before another, as far as there are any."""
+        while len(self._ordered) < last and self._later:
+            self._ordered.append(heapq.heappop(self._later))
+        return self._ordered[first:last]
 
 
 def expected_end(job: Job, attempt: Attempt, history: History, now: float) -> float:
