@@ -69,7 +69,8 @@ def explained(found: Row, name: str, project: str) -> Iterator[str]:
     elif found["running_since"] is not None:
         yield f"{name} is {state} since {clock(found['running_since'], now)} ({duration(now - found['running_since'])})."
         if found["ends"]:
-            yield f"  ends     {about(found['ends'], now)}; {found['lasts']['basis']}"
+            basis = found["lasts"]["basis"] if found["lasts"] else "it is being stopped"
+            yield f"  ends     {about(found['ends'], now)}; {basis}"
     else:
         ended = f", ended {clock(found['ended_at'], now)}" if found["ended_at"] else ""
         yield f"{name} is {state}{ended}." + (f" {found['text']}" if found["text"] else "")

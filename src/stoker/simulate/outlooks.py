@@ -87,7 +87,8 @@ class PlayedOutlooks:
         runs = expected_runs(job, attempt, self._history, at)
         if attempt is not None:
             ends, _ = _ends(job, attempt, runs, at)
-            return Outlook(at=at, position=world.position, runs=runs, ends=ends)
+            is_stopping = attempt.state is AttemptState.STOPPING
+            return Outlook(at=at, position=world.position, runs=None if is_stopping else runs, ends=ends)
         # 1. As it is now: why it waits, behind whom.
         known = Known.of(self._history, world.jobs.values())
         here = Now(world=world, rules=self.rules, known=known, at=at, hold=self.hold, ended=tuple(self._ended))

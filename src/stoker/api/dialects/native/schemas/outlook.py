@@ -121,7 +121,8 @@ class Explanation(TypedDict):
     ]
     what_if: Annotated[list[WhatIf], says("What would start it clearly sooner.", [])]
     lasts: Annotated[
-        Lasts | None, says("How long it will likely hold its machines in all; null when it has ended.", None)
+        Lasts | None,
+        says("How long it will likely hold its machines in all; null when it has ended, or is being stopped.", None),
     ]
     ends: Annotated[Moments | None, says(f"When it will likely end, if it runs. {_CHANCES}", None)]
 
