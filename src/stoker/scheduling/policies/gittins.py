@@ -7,7 +7,7 @@ while jobs run, and a job's nearest neighbours of the same user and size weigh m
 from __future__ import annotations
 
 from stoker.scheduling.base import Facts, Key
-from stoker.scheduling.patience import STOPPED_SECONDS, patience_seconds
+from stoker.scheduling.patience import patience_seconds
 
 LONGEST_GPU_SECONDS = 7e6
 """Jobs that are expected to need more go by the time of submission: among giants, order saves nobody anything."""
@@ -15,6 +15,10 @@ LONGEST_GPU_SECONDS = 7e6
 RATIO = 1.3
 RESTART_PRICE = 0.5
 """Who has been stopped n times yields its place only to one that needs 1.3 × (1 + 0.5 n) times less."""
+
+
+STOPPED_SECONDS = 60.0
+"""Who has been stopped waits so long before others are stopped for it: the price of a restart keeps it from going round."""
 
 
 class Gittins:
