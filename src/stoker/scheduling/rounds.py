@@ -112,6 +112,8 @@ class Round:
 
         Otherwise one that was stopped could take its own place back, if it stands before the one for which it was stopped.
         """
+        if not self._claims:
+            return set()
         waiting, jobs = self._kept.waiting, self._world.jobs
         promised = [jobs[job] for job in self._claims if job in waiting]  # whom it was promised first comes first
         going = [self._world.attempts[attempt] for attempt in self._going]
