@@ -8,8 +8,24 @@ from pathlib import Path
 from tests.cli.conftest import Cli
 from tests.conftest import Server, wait_until
 
+TOGETHER = """
+import os, pathlib, sys, time
 
-def test_it_takes_the_arguments_of_submit_and_needs_no_name(served: Cli, server: Server, trainer: Path) -> None:
+role, index = os.environ["STOKER_ROLE"], os.environ["STOKER_INDEX"]
+print("arguments", sys.argv[1:])
+print("role", role, index, flush=True)
+meeting = pathlib.Path("MEETING")
+(meeting / f"{role}-{index}").touch()
+while role == "chief" and len(list(meeting.iterdir())) < 3:  # a job is over when its chief is
+    time.sleep(0.02)
+"""
+
+
+def test_it_takes_the_arguments_of_submit_and_needs_no_name(
+    served: Cli, server: Server, trainer: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "meeting").mkdir()
+    (trainer / "task.py").write_text(TOGETHER.replace("MEETING", str(tmp_path / "meeting")))
     ran = served(
         *("rehearse", "--package-path", "trainer", "--module-name", "trainer.task", "--region", "us-central1"),
         *(
