@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stoker.core.job import Reason
@@ -14,7 +15,7 @@ from .reserve import Reservation
 from .rules import Rules
 from .runners import Runners
 from .shapes import Shape, Shapes
-from .waiting import Waiting
+from .waiting import Standing, Waiting
 
 
 @dataclass(slots=True)
@@ -39,3 +40,12 @@ class Kept:
     no_room: dict[Shape, Reason] = field(default_factory=dict)  # what one of a shape is told that finds no room
     never: dict[tuple[str, Shape], bool] = field(default_factory=dict)  # whether a queue could never hold a shape
     reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it
+
+    def standing(self, now: float) -> Callable[[str], Standing]:
+        """How sharers stand: who is within its own goes before who borrows; then who has the smaller share."""
+
+        def of(sharer: str) -> Standing:
+            queue = sharer.partition("/")[0]
+            return self.books.borrows(self.rules.queue(queue)), self.books.share(queue, sharer, now)
+
+        return of

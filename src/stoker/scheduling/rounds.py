@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stoker.core.changes import Open
@@ -21,7 +21,6 @@ from .kept import Kept
 from .preempt import Cleared, Preempter
 from .reserve import Reservation, expected_seconds, reserve
 from .shapes import Shape, of_type
-from .waiting import Standing
 
 TURN_SECONDS = 60.0
 """So often at the most it is looked again who may be stopped, if only time has passed."""
@@ -78,7 +77,7 @@ class Round:
         """Walk through all that wait."""
         kept, mark = self._kept, self._kept.free.checkpoint()
         handled = self._keep_promises()
-        walk = kept.waiting.round(standing(kept, self._now))
+        walk = kept.waiting.round(kept.standing(self._now))
         tries = MOST_TRIES
         for sharer, job_id, shape in walk:
             if job_id in handled:
@@ -389,13 +388,3 @@ class Round:
                 job = self._world.jobs[job_id]
                 full = self._full.get((job.spec.queue, self._kept.waiting.shape(job_id)))
                 self._found.waits[job_id] = explain.behind() if full is None else explain.behind_one_that(full)
-
-
-def standing(kept: Kept, now: float) -> Callable[[str], Standing]:
-    """How sharers stand: who is within its own goes before who borrows; then who has the smaller share."""
-
-    def of(sharer: str) -> Standing:
-        queue = sharer.partition("/")[0]
-        return kept.books.borrows(kept.rules.queue(queue)), kept.books.share(queue, sharer, now)
-
-    return of

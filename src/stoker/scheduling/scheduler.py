@@ -23,7 +23,7 @@ from .free import Free
 from .history import History
 from .kept import Kept
 from .plan import Plan
-from .rounds import Round, standing
+from .rounds import Round
 from .rules import Rules
 from .runners import Runners
 from .settle import deadlines, settle
@@ -150,7 +150,7 @@ class Scheduler:
         """The ids of all that wait, in the order in which they are looked at, as if each got what it wants in its turn."""
         self._catch_up(world, now)
         books, found = self._kept.books, []
-        walk = self._kept.waiting.round(standing(self._kept, now))
+        walk = self._kept.waiting.round(self._kept.standing(now))
         for sharer, job_id, _ in walk:
             spec = world.jobs[job_id].spec
             books.hold(f"{job_id}?", spec.queue, sharer, self._kept.shapes.of(spec).amounts, now)
