@@ -41,7 +41,8 @@ def submit(
     """Pack, upload and submit. Returns the job and the exit code to end with."""
     from stoker.client.uploads import upload_packages
 
-    body, file = _named(*read_submission(flags, name, user_args), rehearse=rehearse)
+    body, file = read_submission(flags, name, user_args)
+    _name(body, rehearse=rehearse)
     client, project = session.client(), session.the_project(project)
     try:
         upload_packages(
@@ -65,12 +66,11 @@ def submit(
     return job, 0
 
 
-def _named(body: dict[str, Any], file: JobFile | None, *, rehearse: bool) -> tuple[dict[str, Any], JobFile | None]:
-    """The Job with a name; a rehearsal may go without one of its own."""
+def _name(body: dict[str, Any], *, rehearse: bool) -> None:
+    """Check the Job's name; a rehearsal that has none gets one."""
     if rehearse and not body.get("jobId"):
         body["jobId"] = name_of_rehearsal()
     check_name(body.get("jobId"))
-    return body, file
 
 
 def dry_run(
@@ -85,7 +85,8 @@ def dry_run(
     """Pack, send nothing, and show what would come of the job. Returns the exit code to end with."""
     from stoker.client.uploads import Nowhere, upload_packages
 
-    body, file = _named(*read_submission(flags, name, user_args), rehearse=rehearse)
+    body, file = read_submission(flags, name, user_args)
+    _name(body, rehearse=rehearse)
     client, project = session.client(), session.the_project(project)
     named = [part for part in (flags.get("packages") or "").split(",") if part]
     try:

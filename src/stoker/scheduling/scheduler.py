@@ -129,9 +129,7 @@ class Scheduler:
             changes += found.opens
             for attempt, whom in found.victims:
                 changes += _ask(attempt, whom, now)
-            self._is_due = bool(
-                found.victims or (found.opens and found.moves_turns)
-            )  # what one gets moves the others' turns: once more
+            self._is_due = bool(found.victims or (found.opens and found.moves_turns))  # then once more
             if found.look_again_at is not None:
                 self._agenda.put(found.look_again_at, "")
         waits |= self._pauses(world, looked_at, now)
