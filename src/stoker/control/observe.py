@@ -96,6 +96,8 @@ def _note(attempt: str, seen: Seen, now: float) -> Note:
         message=seen.message,
         out_of_memory=seen.out_of_memory,
         restarts=seen.restarts,
+        sign=seen.sign,
+        evidence=seen.evidence,
     )
 
 

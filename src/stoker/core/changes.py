@@ -63,6 +63,8 @@ class Note:
     message: str = ""
     out_of_memory: bool = False
     restarts: int = 0  # how often its supervisor has started it again in place
+    sign: str = ""  # the signature that its output bears, by which the cause is known; empty: none
+    evidence: str = ""  # the line of output that bears it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ class MoveJob:
     counted: int = 0  # 1 when this failure counts against the job's retries
     preempted: int = 0  # 1 when its attempt was stopped for others
     not_before: float = 0.0
+    avoid: tuple[str, ...] = ()  # nodes that are to blame for what failed: the next attempt goes elsewhere if it can
     held_seconds: float = 0.0  # how long the attempt that has ended held its machines
 
 

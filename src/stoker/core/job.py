@@ -44,6 +44,7 @@ class Job:
     preemptions: int = 0  # attempts that were stopped for others
     requeued_at: float = 0.0  # when it last came back to the queue; 0: never
     not_before: float = 0.0
+    avoid: tuple[str, ...] = ()  # nodes that were to blame for what failed: it goes elsewhere if it can
     started_at: float | None = None  # the first RUNNING
     ended_at: float | None = None
     held_seconds: float = 0.0  # how long its ended attempts have held their machines, all together
@@ -80,6 +81,8 @@ class Replica:
     out_of_memory: bool = False
     at: float = 0.0  # when `seen` was last set
     restarts: int = 0  # in place, by its supervisor
+    sign: str = ""  # the signature that its output bears; empty: none is known
+    evidence: str = ""  # the line that bears it
     restarted_at: float = 0.0  # the last of them
 
 

@@ -57,6 +57,7 @@ class Cause(StrEnum):
     REPLICA_FAILED = "REPLICA_FAILED"  # by an error of its own: trying again would not help
     REPLICA_CRASHED = "REPLICA_CRASHED"  # by a signal or the like, which may pass
     LAUNCH_FAILED = "LAUNCH_FAILED"
+    HUNG = "HUNG"  # no output, no beat and no progress for too long
     REPLICA_LOST = "REPLICA_LOST"
     NODE_LOST = "NODE_LOST"
     PREEMPTED = "PREEMPTED"
@@ -115,6 +116,7 @@ FATE: Mapping[Cause, Fate] = {
     Cause.REPLICA_FAILED: Fate.FAIL,
     Cause.REPLICA_CRASHED: Fate.RETRY,
     Cause.LAUNCH_FAILED: Fate.FAIL,
+    Cause.HUNG: Fate.RETRY,
     Cause.REPLICA_LOST: Fate.RETRY,
     Cause.NODE_LOST: Fate.REQUEUE,
     Cause.PREEMPTED: Fate.REQUEUE,

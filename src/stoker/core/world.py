@@ -116,6 +116,7 @@ def job_after(job: Job, change: c.Change) -> Job:
                 preemptions=job.preemptions + change.preempted,
                 requeued_at=change.at if change.after is JobState.QUEUED else job.requeued_at,
                 not_before=change.not_before,
+                avoid=tuple(sorted({*job.avoid, *change.avoid})),
                 held_seconds=job.held_seconds + change.held_seconds,
                 ended_at=change.at if change.after in FINAL_JOB_STATES else None,
                 message=change.message,
@@ -232,5 +233,7 @@ def _noted(replica: Replica, note: c.Note) -> Replica:
         exit_code=note.exit_code,
         message=note.message,
         out_of_memory=note.out_of_memory,
+        sign=note.sign,
+        evidence=note.evidence,
         at=note.at,
     )

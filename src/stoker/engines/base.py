@@ -32,6 +32,8 @@ class Seen:
     addresses: tuple[str, ...] = ()
     out_of_memory: bool = False
     restarts: int = 0  # in place
+    sign: str = ""  # the signature that its output bears; empty: none is known
+    evidence: str = ""  # the line that bears it
     last_line: int = 0  # how many lines it has written
 
 

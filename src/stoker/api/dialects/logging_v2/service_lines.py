@@ -19,6 +19,7 @@ _WHY: Mapping[Cause, str] = {
     Cause.REPLICA_FAILED: "a replica has failed",
     Cause.REPLICA_CRASHED: "a replica has crashed, which may pass",
     Cause.LAUNCH_FAILED: "a replica could not be started",
+    Cause.HUNG: "a replica hung",
     Cause.REPLICA_LOST: "a replica was lost",
     Cause.NODE_LOST: "a node was lost",
     Cause.PREEMPTED: "its resources go to another job",
