@@ -15,7 +15,7 @@ from stoker.core.job import Request as JobRequest
 from stoker.core.node import Node
 from stoker.core.spec import JobSpec
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
-from stoker.engines.base import Request
+from stoker.engines.base import Request, Seen
 from stoker.engines.fake import FakeEngine
 from stoker.scheduling.placers.best_fit import BestFit
 from stoker.store.base import Store
@@ -168,6 +168,30 @@ def test_an_attempt_of_an_engine_that_is_not_configured_waits_for_it(house: Hous
     heir.loop.enact = replace(heir.loop.enact, engines={})
     heir.tick()
     assert heir.job().state is JobState.ACTIVE
+
+
+def test_a_start_that_fails_half_done_frees_nothing_before_what_has_started_is_gone(tmp_path: Path) -> None:
+    class HalfDone(FakeEngine):
+        def start(self, request: Request) -> None:
+            name, words = next(iter(request.replicas.items()))
+            super().start(Request(attempt=request.attempt, replicas={name: words}))
+            raise EngineError("no more processes")
+
+        def _seen(self, attempt: str, role: str, index: int) -> Seen:
+            if role == "chief":
+                return super()._seen(attempt, role, index)
+            is_fenced = self._gangs[attempt].stopping
+            return Seen(role=role, index=index, state=ReplicaState.LOST if is_fenced else ReplicaState.NOTHING)
+
+    house = a_house(tmp_path, engine=HalfDone([a_node("n0", 4)]))
+    house.submit(gpus=1, workers=1)
+    house.tick()
+    attempt = house.store.attempt("p/j.1")
+    assert attempt.state is AttemptState.STOPPING and attempt.cause is Cause.LAUNCH_FAILED
+    assert house.engine.stopping() == ["p/j.1"], "its chief has started, and is told to stop"
+    house.engine.gone("p/j.1")
+    house.tick()
+    assert house.job().state is JobState.FAILED and "no more processes" in house.job().message
 
 
 def test_a_store_that_cannot_write_stops_a_round_and_the_next_goes_on(house: House) -> None:

@@ -61,8 +61,22 @@ class Enact:
                 if not isinstance(error, StokerError):
                     _log.exception("an order about %s failed", order.attempt)
                 if isinstance(order, Start):
-                    notes += _failed(attempt, error, now)
+                    notes += self._given_up(engine, attempt, error, now)
         return notes
+
+    def _given_up(self, engine: Engine, attempt: Attempt, error: Exception, now: float) -> list[Change]:
+        """A start that failed, maybe half done: let nothing more start, and note as failed what never did.
+
+        What has started is stopped like that of any other attempt, and ends when it is seen to have ended.
+        """
+        try:
+            engine.stop(attempt.id, force=False)
+            seen = engine.poll({attempt.id: attempt}).get(attempt.id, ())
+        except Exception as unreachable:
+            _log.error("%s cannot be given up yet: %s", attempt.id, unreachable)
+            return []  # it is started, or given up, in the next round
+        never = {(s.role, s.index) for s in seen if s.state is ReplicaState.LOST}
+        return [note for note in _failed(attempt, error, now) if (note.role, note.index) in never]
 
     def request(self, job: Job, attempt: Attempt) -> Request:
         """What the engine is told for this attempt."""
@@ -97,7 +111,7 @@ def launch_files(job: Job) -> list[str]:
     return [*program.packages, *([program.source] if program.source else [])]
 
 
-def _failed(attempt: Attempt, error: Exception, now: float) -> list[Change]:
+def _failed(attempt: Attempt, error: Exception, now: float) -> list[Note]:
     return [
         Note(
             attempt=attempt.id,

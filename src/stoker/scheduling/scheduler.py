@@ -160,7 +160,7 @@ class Scheduler:
 
     def due(self, world: World, now: float) -> list[Order]:
         """What the written state now demands of the engines."""
-        for job_id in self._touched:
+        for job_id in sorted(self._touched):
             self._note_unsettled(world, job_id)
         return due(world, now, [world.attempts[a] for a in self._unsettled if a in world.attempts])
 

@@ -22,6 +22,7 @@ from stoker.core.ids import job_id
 from stoker.core.job import Attempt, Replica
 from stoker.core.states import AttemptState, ReplicaState
 from stoker.core.world import tells_news
+from stoker.store.files import write_errors
 
 JOIN_SECONDS = 30.0
 _MOST_MESSAGE_CHARACTERS = 4000
@@ -95,7 +96,8 @@ def _keep_lines(site: Services, attempt: str, replica: str, body: Any) -> None:
     found = body.get("lines", []) if isinstance(body, dict) else None
     if not isinstance(found, list) or not all(map(_is_line, found)):
         raise BadSpec([Violation("lines", "a list of {n, t, s, m} is needed")])
-    site.logs.append(attempt, replica, found)
+    with write_errors(f"the log of {attempt}"):  # a full disk: the replica keeps its lines, and ships them again
+        site.logs.append(attempt, replica, found)
 
 
 def _is_line(line: Any) -> bool:
