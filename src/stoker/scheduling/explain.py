@@ -9,9 +9,12 @@ from stoker.core.job import Reason
 from stoker.core.node import Node
 from stoker.core.site import Queue
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec
+from stoker.core.world import World
 
 from .base import Placer
 from .free import Free
+
+MOST_NAMED = 3
 
 
 def no_room(spec: JobSpec) -> Reason:
@@ -30,6 +33,33 @@ def no_such_nodes(spec: JobSpec) -> Reason:
         text=f"the nodes that could hold {wanted(spec)} are gone",
         action="bring them back (stoker nodes shows what there is), or cancel the job",
     )
+
+
+def impossible(spec: JobSpec, world: World, placer: Placer) -> Reason:
+    """Why the nodes that take work could not hold it: the others are out of service, or gone."""
+    there = [node for node in world.nodes.values() if node.pool == spec.pool]
+    if placer.place("", spec, Free(there)) is None:
+        return no_such_nodes(spec)
+    return _out_of_service(spec, world, there)
+
+
+def _out_of_service(spec: JobSpec, world: World, nodes: Iterable[Node]) -> Reason:
+    closed = sorted(node.name for node in nodes if not world.takes_work(node))
+    more = f" and {len(closed) - MOST_NAMED} more" if len(closed) > MOST_NAMED else ""
+    named = ", ".join(_closed(world, name) for name in closed[:MOST_NAMED])
+    return Reason(
+        code="OUT_OF_SERVICE",
+        text=f"the nodes that could hold {wanted(spec)} are there, but these take no work: {named}{more}",
+        action="starts when they do again: stoker nodes uncordon NAME for a cordoned one; one that is down has to come back",
+    )
+
+
+def _closed(world: World, name: str) -> str:
+    """`n1 (cordoned: new driver)`, `n2 (DOWN)`."""
+    record, node = world.records.get(name), world.nodes[name]
+    if record is not None and record.cordon is not None:
+        return f"{name} (cordoned: {record.cordon.why})"
+    return f"{name} (leaving)" if node.leaving_at is not None else f"{name} ({node.state})"
 
 
 def behind() -> Reason:
