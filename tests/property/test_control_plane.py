@@ -55,7 +55,7 @@ class ControlPlane(RuleBasedStateMachine):
         if live:
             self.house.commands.cancel(data.draw(st.sampled_from(live)), owner="u")
 
-    @rule(seconds=st.sampled_from([0.0, 1.0, 30.0, 100.0]))
+    @rule(seconds=st.sampled_from([0.0, 1.0, 20.0, 30.0, 100.0]))
     def tick(self, seconds: float) -> None:
         self.house.clock.advance(seconds)
         self.house.loop.tick()

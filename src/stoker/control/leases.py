@@ -71,5 +71,5 @@ class Leases:
             index=replica.index,
             seen=ReplicaState.LOST,
             at=now,
-            message=f"its node {node} is gone, and nothing was heard of it for {waited:g} s",
+            message=f"its node {node} answers no more, and nothing was heard of it for {waited:g} s",
         )
