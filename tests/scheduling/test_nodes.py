@@ -69,6 +69,18 @@ def test_a_cordoned_node_gets_nothing_new_and_what_runs_there_runs_on(house: Hou
     assert where(attempt_of(house, "k")) == {"n1"}
 
 
+def test_who_waits_for_room_is_told_of_nodes_that_take_no_work(house: House) -> None:
+    running(house, gpus=4)
+    cordon(house, "n1")
+    house.submit("k", gpus=4)
+    house.tick()
+    waits = house.job("k").waits
+    assert waits is not None and waits.code == "NO_ROOM"
+    assert (
+        waits.text == "needs 1 × 4 T4, and not enough is free now; 1 node(s) of that kind take no work (stoker nodes)"
+    )
+
+
 def test_a_cordon_survives_the_server_and_the_node(house: House, tmp_path: Path) -> None:
     cordon(house, "n0", "n1")
     absent = house.engine._nodes.pop(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
@@ -118,22 +118,28 @@ class Commands:
         Raises NotFound.
         """
         now = self.clock.now()
-        _check_known(node, {found.name for found in self.store.nodes()})
+        self._check_node(node)
         empty_at = None if empty_in_seconds is None else now + empty_in_seconds
         cordon = Cordon(why=why or f"cordoned by {owner}", by=owner, at=now, empty_at=empty_at)
         self.store.commit([CordonNode(node=node, cordon=cordon)], by=owner)
 
     def uncordon(self, node: str, *, owner: str) -> None:
         """Let a node be given work again, and forgive what it was to blame for. Raises NotFound."""
-        _check_known(node, {found.name for found in self.store.nodes()} | self.store.world().records.keys())
+        self._check_node(node)
         self.store.commit([UncordonNode(node=node)], by=owner)
 
+    def _check_node(self, node: str) -> None:
+        """Raise NotFound for a node that is not there, and of which nothing is kept either."""
+        world = self.store.world()
+        if node not in world.nodes and node not in world.records:
+            raise no_such_node(node, world.nodes)
 
-def _check_known(node: str, known: Collection[str]) -> None:
-    if node not in known:
-        near = closest(node, known)
-        hint = f": did you mean {either(near)}?" if near else ""
-        raise NotFound(f"there is no node {node[:80]!r}{hint}", fix="stoker nodes lists them")
+
+def no_such_node(node: str, known: Iterable[str]) -> NotFound:
+    """The error for a node that there is not, with those that may be meant."""
+    near = closest(node, known)
+    hint = f"; did you mean {either(near)}?" if near else ""
+    return NotFound(f"there is no node {node[:80]!r}{hint}", fix="stoker nodes lists them")
 
 
 def without_files(spec: JobSpec, uris: Container[str]) -> JobSpec:

@@ -117,7 +117,9 @@ class FakeEngine:
     def forget(self, attempt: str) -> None:
         """Nothing to give back."""
 
-    def set(self, attempt: str, state: ReplicaState, *replicas: str, exit_code: int | None = None, sign: str = "") -> None:
+    def set(
+        self, attempt: str, state: ReplicaState, *replicas: str, exit_code: int | None = None, sign: str = ""
+    ) -> None:
         """The test's hand: these replicas (none named: all) are now so. The devices are free when all have ended."""
         gang = self._gangs[attempt]
         for name in replicas or list(gang.states):

@@ -17,11 +17,13 @@ from .free import Free
 MOST_NAMED = 3
 
 
-def no_room(spec: JobSpec) -> Reason:
+def no_room(spec: JobSpec, world: World) -> Reason:
     """It is its turn, but not enough is free."""
+    closed = sum(_is_for(spec, node) and not world.takes_work(node) for node in world.nodes.values())
+    besides = f"; {closed} node(s) of that kind take no work (stoker nodes)" if closed else ""
     return Reason(
         code="NO_ROOM",
-        text=f"needs {wanted(spec)}, and not enough is free now",
+        text=f"needs {wanted(spec)}, and not enough is free now{besides}",
         action="starts when enough of it is free; fewer or smaller machines may start sooner (stoker why tells)",
     )
 
@@ -136,6 +138,16 @@ def _fewer_workers(spec: JobSpec, nodes: list[Node], placer: Placer) -> str:
         if placer.place("", smaller, Free(nodes)) is not None:
             return "the same job with " + ", ".join(f"{g.count} {r}(s)" for r, g in groups.items() if r != "chief")
     return ""
+
+
+def _is_for(spec: JobSpec, node: Node) -> bool:
+    """Whether a node is of the pool and of an accelerator that a job asks for."""
+    return node.pool == spec.pool and any(_has(node, group) for group in spec.groups)
+
+
+def _has(node: Node, group: Group) -> bool:
+    choices = group.machine.accelerator_choices
+    return bool(node.devices) == bool(group.machine.accelerator_milli) and (not choices or node.accelerator in choices)
 
 
 def _size(group: Group) -> str:

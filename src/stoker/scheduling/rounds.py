@@ -179,7 +179,7 @@ class Round:
         if room is None:
             room = self._kept.no_room.get(shape)
             if room is None:
-                room = self._kept.no_room[shape] = explain.no_room(job.spec)
+                room = self._kept.no_room[shape] = explain.no_room(job.spec, self._world)
         return room
 
     def _place(self, job: Job) -> tuple[Placement, ...] | None:

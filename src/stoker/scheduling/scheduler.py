@@ -234,6 +234,7 @@ class Scheduler:
         kept.given_back += 1
         kept.possible.clear()
         kept.impossible.clear()
+        kept.no_room.clear()
         kept.reservations.clear()
         kept.books.count_nodes(world.nodes.values())
         for attempt in self._held.values():
