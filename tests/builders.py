@@ -117,9 +117,9 @@ def a_node(name: str, gpus: int = 0, **changes: Any) -> Node:
     return Node(name=name, **{**values, **changes})
 
 
-def nodes(text: str) -> list[Node]:
+def nodes(text: str, **changes: Any) -> list[Node]:
     """`"n0:8 n1:4 n2:0"`: nodes with 8, 4 and no GPUs."""
-    return [a_node(name, int(gpus)) for name, gpus in (part.split(":") for part in text.split())]
+    return [a_node(name, int(gpus), **changes) for name, gpus in (part.split(":") for part in text.split())]
 
 
 @dataclass
@@ -158,10 +158,11 @@ def a_house(
     clock: ManualClock | None = None,
     engine: FakeEngine | None = None,
     site: Site | None = None,
+    **node: Any,
 ) -> House:
     """A control plane on these nodes; on a store and an engine that were there before, as after a restart of the server."""
     clock = clock or ManualClock()
-    engine = engine or FakeEngine(nodes(text))
+    engine = engine or FakeEngine(nodes(text, **node), clock)
     store = store or MemoryStore(clock)
     logs = Logs(folder / "logs")
     files = Files(folder / "buckets", buckets={}, keep_buckets_here=True)

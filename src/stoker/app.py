@@ -119,6 +119,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         objects=objects,
         uploads=Uploads(home / "uploads", objects, clock),
         engines=engines,
+        leases=loop.leases,
         bell=bell,
         shut_down=lambda: None,
     )

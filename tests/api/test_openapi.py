@@ -94,12 +94,14 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
     stoker.loop.settle_down()
     conforms(files.Uploaded, http.put("/stoker/v1/files/gs/some-bucket/out/x", content=b"x").json())
     conforms(jobs.JobDetails, http.post(f"{PROJECT}/jobs:run", json=a_run("third")).json())
+    conforms(server.Node, http.post("/stoker/v1/nodes/virtual-0:drain", json={"within_seconds": 60.0}).json())
     conforms(outlook.DryRun, http.post(f"{PROJECT}/jobs:dryRun", json=a_job_body("fourth")).json())
     conforms(outlook.DryRun, http.post(f"{PROJECT}/jobs:dryRunCommand", json=a_run("fourth", gpus=4)).json())
     for kind, path in (
         (server.Status, "/stoker/v1/status"),
         (server.Settings, "/stoker/v1/settings"),
         (server.Nodes, "/stoker/v1/nodes"),
+        (server.Node, "/stoker/v1/nodes/virtual-0"),
         (queue.TheQueue, "/stoker/v1/queue"),
         (history.History, "/stoker/v1/history"),
         (jobs.LiveJobs, "/stoker/v1/jobs"),

@@ -9,8 +9,10 @@ import pytest
 from stoker.core.convention import Convention
 from stoker.core.job import Attempt, Placement, Replica
 from stoker.core.launch import Launch, LaunchReplica
+from stoker.core.node import NodeState
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Engine, Seen
+from stoker.runtime.exits import LEASE_OVER
 from tests.conftest import wait_until
 
 ATTEMPT = "p/j.1"
@@ -28,7 +30,13 @@ def an_attempt() -> Attempt:
     )
 
 
-def a_launch(*command: str, in_place: int = 0, env: dict[str, str] | None = None, grace_seconds: float = 5.0) -> Launch:
+def a_launch(
+    *command: str,
+    in_place: int = 0,
+    env: dict[str, str] | None = None,
+    grace_seconds: float = 5.0,
+    lease_seconds: float = 0.0,
+) -> Launch:
     return Launch(
         attempt=ATTEMPT,
         number=1,
@@ -39,6 +47,7 @@ def a_launch(*command: str, in_place: int = 0, env: dict[str, str] | None = None
         source=(),
         grace_seconds=grace_seconds,
         in_place=in_place,
+        lease_seconds=lease_seconds,
         replicas=(
             LaunchReplica(
                 role="chief",
@@ -128,3 +137,48 @@ class EngineContract:
 
     def test_an_attempt_that_never_was_can_be_forgotten(self, engine: Engine) -> None:
         engine.forget("p/never.1")
+
+
+class LosesNodesContract(EngineContract):
+    """What an engine must do, too, that can lose a node. Its `endless` launch has a lease."""
+
+    def cut_off(self, engine: Engine) -> None:
+        """Let nobody reach the node any more, and it nobody."""
+        raise NotImplementedError
+
+    def bring_back(self, engine: Engine) -> None:
+        """Let it be reached again."""
+        raise NotImplementedError
+
+    def let_the_lease_end(self, engine: Engine) -> None:
+        """Wait until every lease on the node is over."""
+        raise NotImplementedError
+
+    def test_its_nodes_have_a_lease(self, engine: Engine) -> None:
+        assert all(node.lease_seconds > 0 for node in engine.nodes())
+
+    def test_of_a_node_that_does_not_answer_it_claims_nothing(self, engine: Engine) -> None:
+        engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        self.cut_off(engine)
+        assert "local" not in [node.name for node in engine.nodes() if node.state is NodeState.UP]
+        for force in (False, True):
+            assert not engine.poll({ATTEMPT: an_attempt()}).get(ATTEMPT), "neither that it runs nor that it is gone"
+            engine.stop(ATTEMPT, force=force)
+
+    def test_a_node_that_is_back_is_seen_again_with_what_runs_there(self, engine: Engine) -> None:
+        engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        self.cut_off(engine)
+        self.bring_back(engine)
+        assert [node.name for node in engine.nodes() if node.state is NodeState.UP] == ["local"]
+        assert until(engine, ReplicaState.STARTING, ReplicaState.UP)
+
+    def test_who_is_cut_off_for_the_length_of_its_lease_has_ended_itself(self, engine: Engine) -> None:
+        engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        self.cut_off(engine)
+        self.let_the_lease_end(engine)
+        self.bring_back(engine)
+        seen = until(engine, *FINAL_REPLICA_STATES)
+        assert (seen.state, seen.sign) == (ReplicaState.LOST, LEASE_OVER)

@@ -10,19 +10,23 @@ import pytest
 
 from stoker.core.changes import (
     Cancel,
+    CordonNode,
     Explain,
     Forget,
     MoveAttempt,
     MoveJob,
+    NodeFailed,
     NodeGone,
     NodeSeen,
     Note,
     Open,
     Relabel,
     Submit,
+    UncordonNode,
 )
 from stoker.core.errors import AlreadyExists, Conflict, IllegalMove, NotFound
 from stoker.core.job import Attempt, Placement, Reason, Replica, Request
+from stoker.core.node import Cordon, Fault, NodeRecord
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.core.world import World, apply
 from stoker.store.base import Store, Which
@@ -214,6 +218,17 @@ class StoreContract:
         assert {node.name for node in store.nodes()} == {"n0", "n1"}
         store.commit([NodeSeen(node=a_node("n0", 2)), NodeGone(name="n1")], by="loop")
         assert store.nodes() == [a_node("n0", 2)]
+
+    def test_what_is_kept_of_a_node_outlives_its_absence(self, store: Store) -> None:
+        cordon = Cordon(why="new driver", by="u", at=1.0, empty_at=5.0)
+        store.commit([NodeSeen(node=a_node("n0")), CordonNode(node="n0", cordon=cordon), NodeGone(name="n0")], by="u")
+        store.commit([NodeFailed(node="n0", job="p/j", at=2.0, what="w")], by="loop")
+        store.commit([NodeSeen(node=a_node("n0"))], by="loop")
+        fault = Fault(job="p/j", at=2.0, what="w")
+        assert store.world().records == {"n0": NodeRecord(node="n0", cordon=cordon, faults=(fault,))}
+        assert store.world().leaving == {"n0": 5.0}
+        store.commit([UncordonNode(node="n0")], by="u")
+        assert store.world().records == store.world().leaving == {}
 
     def test_a_label_change_is_guarded_by_the_revision(self, store: Store) -> None:
         store.commit([Submit(job=a_job())], by="u")

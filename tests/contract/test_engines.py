@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker.clock import ManualClock
 from stoker.core.launch import Launch
 from stoker.core.states import ReplicaState
 from stoker.engines.base import Engine
@@ -17,18 +18,32 @@ from stoker.engines.local import LocalEngine
 from stoker.runtime.zipapp import build
 from tests.builders import a_node
 
-from .engine_contract import ATTEMPT, EngineContract, a_launch
+from .engine_contract import ATTEMPT, EngineContract, LosesNodesContract, a_launch
+
+LEASE_SECONDS = 60.0
 
 
-class TestFakeEngine(EngineContract):
+class TestFakeEngine(LosesNodesContract):
     """In memory; the test is the world."""
 
     @pytest.fixture
     def engine(self, tmp_path: Path) -> Engine:
-        return FakeEngine([a_node("local")])
+        self.clock = ManualClock()
+        return FakeEngine([a_node("local", lease_seconds=LEASE_SECONDS)], self.clock)
 
     def endless(self) -> Launch:
-        return a_launch()
+        return a_launch(lease_seconds=LEASE_SECONDS)
+
+    def cut_off(self, engine: Engine) -> None:
+        assert isinstance(engine, FakeEngine)
+        engine.cut_off("local")
+
+    def bring_back(self, engine: Engine) -> None:
+        assert isinstance(engine, FakeEngine)
+        engine.comes_back("local")
+
+    def let_the_lease_end(self, engine: Engine) -> None:
+        self.clock.advance(LEASE_SECONDS)
 
     def end(self, engine: Engine) -> None:
         assert isinstance(engine, FakeEngine)

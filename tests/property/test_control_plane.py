@@ -1,4 +1,4 @@
-"""Whatever users do and engines suffer, the invariants hold after each step, and when faults cease every job ends.
+"""Whatever users and admins do and engines suffer, the invariants hold after each step, and when faults cease every job ends.
 
 The promises P2 to P5 and P9 of the design; the memory store and the database must agree all the way.
 """
@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from stoker.clock import ManualClock
 from stoker.core.errors import NotReady
+from stoker.core.ids import replica_name
 from stoker.core.states import FINAL_JOB_STATES, FINAL_REPLICA_STATES, AttemptState, JobState, ReplicaState
 from stoker.core.world import World, apply
 from stoker.store.sql import SqlStore
@@ -23,7 +24,7 @@ EXIT_CODES = st.sampled_from([1, 3, 6, 11, 134, 137, 139, 143, 255])
 
 
 class ControlPlane(RuleBasedStateMachine):
-    """Submit, cancel, run, fail, lose, stop slowly, crash and restart."""
+    """Submit, cancel, run, fail, lose, cordon, drain, cut off, stop slowly, crash and restart."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +37,7 @@ class ControlPlane(RuleBasedStateMachine):
         self.clock = ManualClock()
         self.path = path
         self.store = SqlStore(path / "s.db", self.clock)
-        self.house = a_house(path, text, store=self.store, clock=self.clock)
+        self.house = a_house(path, text, store=self.store, clock=self.clock, lease_seconds=60.0)
         self.follower = World()
         self.ended: dict[str, JobState] = {}
 
@@ -54,7 +55,7 @@ class ControlPlane(RuleBasedStateMachine):
         if live:
             self.house.commands.cancel(data.draw(st.sampled_from(live)), owner="u")
 
-    @rule(seconds=st.sampled_from([0.0, 1.0, 30.0, 100.0]))
+    @rule(seconds=st.sampled_from([0.0, 1.0, 20.0, 30.0, 100.0]))
     def tick(self, seconds: float) -> None:
         self.house.clock.advance(seconds)
         self.house.loop.tick()
@@ -81,7 +82,33 @@ class ControlPlane(RuleBasedStateMachine):
     @precondition(lambda self: len(self.house.engine._nodes) < 4)
     @rule()
     def a_node_joins(self) -> None:
-        self.house.engine._nodes.append(a_node(f"x{len(self.house.engine._nodes)}", 2))
+        self.house.engine._nodes.append(a_node(f"x{len(self.house.engine._nodes)}", 2, lease_seconds=60.0))
+
+    @rule(data=st.data(), empty_in=st.sampled_from([None, 0.0, 50.0, 1000.0]))
+    def a_node_is_cordoned(self, data: st.DataObject, empty_in: float | None) -> None:
+        self.house.commands.cordon(self._a_node(data), owner="u", empty_in_seconds=empty_in)
+
+    @rule(data=st.data())
+    def a_node_is_uncordoned(self, data: st.DataObject) -> None:
+        self.house.commands.uncordon(self._a_node(data), owner="u")
+
+    @rule(data=st.data())
+    def a_node_is_cut_off(self, data: st.DataObject) -> None:
+        self.house.engine.cut_off(self._a_node(data))
+
+    @rule(data=st.data())
+    def a_node_is_reached_again(self, data: st.DataObject) -> None:
+        self.house.engine.comes_back(self._a_node(data))
+
+    @rule(data=st.data())
+    def a_replica_is_heard_of(self, data: st.DataObject) -> None:
+        live = self.store.world().attempts
+        if live:
+            attempt = live[data.draw(st.sampled_from(sorted(live)))]
+            for replica in attempt.replicas:
+                name = replica_name(replica.role, replica.index)
+                if name in self.house.engine.running(attempt.id):
+                    self.house.loop.leases.hear(attempt, replica, self.clock.now())
 
     @invariant()
     def no_device_is_held_twice(self) -> None:
@@ -137,6 +164,14 @@ class ControlPlane(RuleBasedStateMachine):
             if gang.devices and set(gang.states.values()) - FINAL_REPLICA_STATES:
                 assert attempt in world.attempts, f"{attempt} uses devices, but is over in the books"
 
+    @invariant()
+    def no_job_runs_twice(self) -> None:
+        """Not even as a zombie on a node that nobody reaches."""
+        running = [
+            attempt.rpartition(".")[0] for attempt in self.house.engine._gangs if self.house.engine.running(attempt)
+        ]
+        assert len(running) == len(set(running))
+
     def teardown(self) -> None:
         """With faults off, every job ends, and whatever waits meanwhile says why."""
         if not hasattr(self, "house"):
@@ -148,6 +183,10 @@ class ControlPlane(RuleBasedStateMachine):
             self.folder.cleanup()
 
     def _let_everything_end(self) -> None:
+        for node in list(self.house.engine._nodes):
+            self.house.engine.comes_back(node.name)
+        for name in list(self.store.world().records):
+            self.house.commands.uncordon(name, owner="u")
         for _ in range(200):
             self.house.clock.advance(70)
             self.house.tick()
@@ -163,6 +202,9 @@ class ControlPlane(RuleBasedStateMachine):
                 elif attempt.state is AttemptState.STOPPING:
                     self.house.engine.gone(attempt.id)
         assert not self.store.world().jobs
+
+    def _a_node(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.store.world().nodes)))
 
     def _set(self, data: st.DataObject, state: ReplicaState, code: int | None = None) -> None:
         running = [a for a, g in self.house.engine._gangs.items() if g.states and not g.stopping]

@@ -10,18 +10,22 @@ from stoker.core.changes import (
     Ask,
     Cancel,
     Change,
+    CordonNode,
     Explain,
     Forget,
     MoveAttempt,
     MoveJob,
+    NodeFailed,
     NodeGone,
     NodeSeen,
     Note,
     Open,
     Relabel,
     Submit,
+    UncordonNode,
 )
 from stoker.core.job import Reason
+from stoker.core.node import Cordon
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.store.rows import decode_change, encode
 from tests.builders import a_job, a_node
@@ -35,6 +39,9 @@ EACH: list[Change] = [
     Note(attempt="p/j.1", role="ps", index=2, seen=ReplicaState.FAILED, at=1e9, exit_code=0, addresses=("a:1", "b:2")),
     NodeSeen(node=a_node("n", 4, zone="z", virtual=True)),
     NodeGone(name="n"),
+    CordonNode(node="n", cordon=Cordon(why="ä", by="u", at=1.0, empty_at=2.5)),
+    UncordonNode(node="n"),
+    NodeFailed(node="n", job="p/j", at=1.0, what="w"),
     Open(attempt=an_attempt()),
     Ask(attempt="p/j.1", cause=Cause.DRAINED),
     MoveAttempt(

@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from stoker.config import Config
 from stoker.control.commands import Commands
+from stoker.control.leases import Leases
 from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
 from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
@@ -48,6 +49,7 @@ class Services:
     objects: Objects
     uploads: Uploads
     engines: dict[str, Engine]
+    leases: Leases
     bell: Bell
     shut_down: Callable[[], None]
 

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -18,6 +18,7 @@ from stoker.core import errors as e
 from stoker.core.ids import JOB_NAME, PROJECT_NAME
 
 from .arguments import argument, as_json
+from .refusals import raise_refusal
 
 RECONNECT_SECONDS = 30.0
 """So long a stream that was cut off is asked for again: a server that is restarted is back by then."""
@@ -25,21 +26,6 @@ RECONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 60.0  # four times the server's sign of life; see api/stream.py
 _LONGEST_PAUSE_SECONDS = 2.0
 _BLOCK_BYTES = 1 << 20
-_ERRORS: Mapping[str, type[e.StokerError]] = {
-    "UNAUTHENTICATED": e.Unauthenticated,
-    "PERMISSION_DENIED": e.Forbidden,
-    "NOT_FOUND": e.NotFound,
-    "ALREADY_EXISTS": e.AlreadyExists,
-    "ABORTED": e.Conflict,
-    "OUT_OF_RANGE": e.TooLarge,
-    "UNIMPLEMENTED": e.Unimplemented,
-    "UNAVAILABLE": e.Unavailable,
-}
-_REFUSED: Mapping[str, type[e.BadSpec] | type[e.NotReady]] = {
-    "INVALID_ARGUMENT": e.BadSpec,
-    "FAILED_PRECONDITION": e.NotReady,
-}
-_BY_HTTP_STATUS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 413: "OUT_OF_RANGE"}
 
 
 class Client:
@@ -87,6 +73,22 @@ class Client:
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes, with what is free on them."""
         return self._list("/stoker/v1/nodes", "nodes")
+
+    def node(self, name: str) -> Any:
+        """One node."""
+        return self._call("GET", _node(name))
+
+    def cordon(self, name: str, *, why: str = "") -> Any:
+        """Give a node nothing new; what runs there runs on."""
+        return self._call("POST", f"{_node(name)}:cordon", {"why": why})
+
+    def drain(self, name: str, *, why: str = "", within_seconds: float = 0.0) -> Any:
+        """Give a node nothing new, and have it empty by then: what still runs there is asked to stop, and goes on elsewhere."""
+        return self._call("POST", f"{_node(name)}:drain", {"why": why, "within_seconds": within_seconds})
+
+    def uncordon(self, name: str) -> Any:
+        """Give a node work again."""
+        return self._call("POST", f"{_node(name)}:uncordon", {})
 
     def queue(self, project: str = "", limit: int = 50) -> Any:
         """Who waits, in order, and how the queues stand. `project`: only its jobs."""
@@ -219,7 +221,7 @@ class Client:
             with self._http.stream("GET", _file(uri)) as answer, open(part, "xb") as file:
                 if answer.status_code >= 400:
                     answer.read()
-                    _raise(answer)
+                    raise_refusal(answer)
                 for block in answer.iter_bytes(_BLOCK_BYTES):
                     file.write(block)
             part.replace(path)
@@ -274,7 +276,7 @@ class Client:
         with self._http.stream("GET", path, params=params, timeout=timeout) as answer:
             if answer.status_code >= 400:
                 answer.read()
-                _raise(answer)
+                raise_refusal(answer)
             yield {}
             for line in answer.iter_lines():
                 yield self._event(line) if line else {}
@@ -319,7 +321,7 @@ class Client:
         except httpx.RequestError as error:
             raise self._unreachable(error) from None
         if answer.status_code >= 400:
-            _raise(answer)
+            raise_refusal(answer)
         return answer
 
     def _unreachable(self, error: Exception) -> e.Unavailable:
@@ -359,27 +361,12 @@ def _job(project: str, name: str) -> str:
     return f"{_project(project)}/jobs/{name}"
 
 
+def _node(name: str) -> str:
+    return f"/stoker/v1/nodes/{quote(name, safe='')}"
+
+
 def _file(uri: str) -> str:
     scheme, _, rest = uri.partition("://")
     if ".." in rest.split("/"):  # on its way the path would be tidied up, and lead to another bucket
         raise e.BadSpec([e.Violation("uri", f"{uri[:200]!r} leads out of its bucket")])
     return f"/stoker/v1/files/{quote(scheme, safe='')}/{quote(rest)}"
-
-
-def _raise(answer: httpx.Response) -> NoReturn:
-    """Raise the error that the server told."""
-    try:
-        error = answer.json()["error"]
-        status, message, fix = (
-            str(error["status"]),
-            str(error["message"]),
-            str(error.get("hint") or error.get("fix", "")),
-        )
-        found = [v for detail in error.get("details", []) for v in detail.get("fieldViolations", [])]
-        violations = [e.Violation(str(v["field"]), str(v["description"])) for v in found]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        status, message = _BY_HTTP_STATUS.get(answer.status_code, ""), f"the server answered {answer.status_code}"
-        raise _ERRORS.get(status, e.Unavailable)("" if status else message) from None
-    if violations and status in _REFUSED:
-        raise _REFUSED[status](violations, fix=fix)
-    raise _ERRORS.get(status, e.StokerError)(violations[0].description if violations else message, fix=fix)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
-from stoker.core.changes import Cancel, Change, Forget, NodeSeen, Relabel, Submit
-from stoker.core.errors import AlreadyExists
+from stoker.core.changes import Cancel, Change, CordonNode, Forget, NodeSeen, Relabel, Submit, UncordonNode
+from stoker.core.errors import AlreadyExists, NotFound
 from stoker.core.ids import job_id
 from stoker.core.images import StandIns
 from stoker.core.job import Job, Request
-from stoker.core.node import Node
+from stoker.core.node import Cordon, Node
 from stoker.core.spec import JobSpec
+from stoker.hardware.faults import closest, either
 from stoker.scheduling.rules import Rules
 from stoker.store.base import Listed, Store
 from stoker.store.files import Files
@@ -110,6 +111,35 @@ class Commands:
     def forget(self, job: str, *, owner: str) -> None:
         """Drop a job that has ended; its files stay, its name stays taken. Raises NotFound, or IllegalMove for one that lives."""
         self.store.commit([Forget(job=job)], by=owner)
+
+    def cordon(self, node: str, *, owner: str, why: str = "", empty_in_seconds: float | None = None) -> None:
+        """Give a node nothing new. `empty_in_seconds`: and have it empty by then; None: what runs there runs to its end.
+
+        Raises NotFound.
+        """
+        now = self.clock.now()
+        self._check_node(node)
+        empty_at = None if empty_in_seconds is None else now + empty_in_seconds
+        cordon = Cordon(why=why or f"cordoned by {owner}", by=owner, at=now, empty_at=empty_at)
+        self.store.commit([CordonNode(node=node, cordon=cordon)], by=owner)
+
+    def uncordon(self, node: str, *, owner: str) -> None:
+        """Let a node be given work again, and forgive what it was to blame for. Raises NotFound."""
+        self._check_node(node)
+        self.store.commit([UncordonNode(node=node)], by=owner)
+
+    def _check_node(self, node: str) -> None:
+        """Raise NotFound for a node that is not there, and of which nothing is kept either."""
+        world = self.store.world()
+        if node not in world.nodes and node not in world.records:
+            raise no_such_node(node, world.nodes)
+
+
+def no_such_node(node: str, known: Iterable[str]) -> NotFound:
+    """The error for a node that there is not, with those that may be meant."""
+    near = closest(node, known)
+    hint = f"; did you mean {either(near)}?" if near else ""
+    return NotFound(f"there is no node {node[:80]!r}{hint}", fix="stoker nodes lists them")
 
 
 def without_files(spec: JobSpec, uris: Container[str]) -> JobSpec:

@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from stoker.clock import Clock
-from stoker.core.changes import Change, MoveAttempt
+from stoker.core.changes import Change, CordonNode, MoveAttempt, NodeFailed
 from stoker.core.errors import StokerError
 from stoker.core.job import Job
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
 from stoker.engines.base import Engine
 from stoker.scheduling.history import History
+from stoker.scheduling.nodes import lemons
 from stoker.scheduling.rules import Rules
 from stoker.scheduling.scheduler import Scheduler
 from stoker.store.base import Store
 
 from .enact import Enact
+from .leases import Leases
 from .observe import Lines, NodeWatch, observe_replicas, rehearsals_gone
 
 LOOK_SECONDS = 1.0
@@ -54,6 +56,7 @@ class Loop:
     enact: Enact
     clock: Clock
     hold: bool = False
+    leases: Leases = field(default_factory=Leases)
     histories: Callable[[], History] = History  # what a new scheduler learns run times with
     _world: World = field(init=False)
     _scheduler: Scheduler = field(init=False)
@@ -82,21 +85,35 @@ class Loop:
         self._catch_up()
         world, now = self._world, self.clock.now()
         # 1. What is seen: written first, for a replica may tell of its end at the same moment, and the first word counts.
-        written = self._commit([*self._nodes.look(world), *observe_replicas(self.engines, world, self.logs, now)])
+        nodes = self._commit(self._nodes.look(world))
+        over = self.leases.run_out(world, now, are_nodes_new=nodes > 0)
+        written = nodes + self._commit([*observe_replicas(self.engines, world, self.logs, now), *over])
         # 2. What follows from it, and who is next.
         settled = self._scheduler.settle(world, now)
         ended = [world.attempts[change.attempt] for change in settled if _ends(change)]
         self._carry(settled)
+        cordons = self._carry(self._lemons(settled, now))
         gone = self._carry(rehearsals_gone(world))
         decided = self._carry(self._scheduler.decide(world, now).changes)
-        written += self._commit([*settled, *gone, *decided], is_carried=True)
+        written += self._commit([*settled, *cordons, *gone, *decided], is_carried=True)
         # 3. What is done.
         orders = self._scheduler.due(world, now)
         refused = self._commit(self.enact(orders, world, now)) if orders else 0
         for attempt in ended:
+            self.leases.forget(attempt)
             if attempt.engine in self.engines:
                 self.engines[attempt.engine].forget(attempt.id)
         return bool(refused or (written and (orders or self._scheduler.is_due)))
+
+    def _lemons(self, settled: Sequence[Change], now: float) -> list[CordonNode]:
+        """The nodes that are to blame too often."""
+        failed = [change for change in settled if isinstance(change, NodeFailed)]
+        cordons, alarms = lemons(self._world, failed, now) if failed else ([], [])
+        for alarm in alarms:
+            _log.warning("%s", alarm)
+        for change in cordons:
+            _log.warning("node %s is cordoned: %s", change.node, change.cordon.why)
+        return cordons
 
     def settle_down(self) -> None:
         """Tick until nothing follows any more from what is seen now."""

@@ -1,8 +1,8 @@
 """Everything that can happen, as frozen values. They are compared in tests, committed by the store, and kept as the story.
 
-Who may make which: commands make Submit, Cancel, Relabel and Forget (the user's wish); observe makes Note, NodeSeen and NodeGone
-(what is seen); settle makes MoveAttempt and MoveJob (what follows), decide Open, Ask, Explain and the moves that go with an Ask.
-Nobody else makes any.
+Who may make which: commands make Submit, Cancel, Relabel and Forget (the user's wish), CordonNode and UncordonNode (the admin's);
+observe makes Note, NodeSeen and NodeGone (what is seen); settle makes MoveAttempt, MoveJob, NodeFailed and the CordonNode that
+follows from faults, decide Open, Ask, Explain and the moves that go with an Ask. Nobody else makes any.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from .ids import job_of_attempt
 from .job import Attempt, Job, Reason
-from .node import Node
+from .node import Cordon, Node
 from .states import AttemptState, Cause, JobState, ReplicaState
 
 
@@ -82,6 +82,31 @@ class NodeGone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CordonNode:
+    """A node is to be given nothing new, from now on and until it is uncordoned. The newest of several counts."""
+
+    node: str
+    cordon: Cordon
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncordonNode:
+    """A node may be given work again, and what it was to blame for is forgiven."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailed:
+    """A node is to blame for what became of a job's attempt."""
+
+    node: str
+    job: str
+    at: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
     """A queued job gets its places, and is ACTIVE: devices are held from here until the attempt has ENDED."""
 
@@ -133,7 +158,21 @@ class Explain:
 
 
 Change: TypeAlias = (
-    Submit | Cancel | Relabel | Forget | Note | NodeSeen | NodeGone | Open | Ask | MoveAttempt | MoveJob | Explain
+    Submit
+    | Cancel
+    | Relabel
+    | Forget
+    | Note
+    | NodeSeen
+    | NodeGone
+    | CordonNode
+    | UncordonNode
+    | NodeFailed
+    | Open
+    | Ask
+    | MoveAttempt
+    | MoveJob
+    | Explain
 )
 
 
@@ -142,13 +181,13 @@ def job_of(change: Change) -> str:
     match change:
         case MoveAttempt() | Note() | Ask():
             return job_of_attempt(change.attempt)
-        case MoveJob() | Explain() | Cancel() | Relabel() | Forget():
+        case MoveJob() | Explain() | Cancel() | Relabel() | Forget() | NodeFailed():
             return change.job
         case Submit():
             return change.job.id
         case Open():
             return change.attempt.job
-        case NodeSeen() | NodeGone():
+        case NodeSeen() | NodeGone() | CordonNode() | UncordonNode():
             return ""
 
 

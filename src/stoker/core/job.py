@@ -97,6 +97,9 @@ class Attempt:
     placements: tuple[Placement, ...]
     placed_at: float
     replicas: tuple[Replica, ...]
+    lease_seconds: float = (
+        0.0  # its replicas end themselves when they could not renew for so long; 0: they have no lease
+    )
     state: AttemptState = AttemptState.PLACED
     asked: Cause | None = None  # the scheduler's wish: PREEMPTED, DRAINED
     cause: Cause | None = None

@@ -59,3 +59,4 @@ class Launch:
     grace_seconds: float
     in_place: int
     replicas: tuple[LaunchReplica, ...]
+    lease_seconds: float = 0.0  # as of its attempt; where the witnesses are, its engine knows

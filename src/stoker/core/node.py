@@ -1,9 +1,14 @@
-"""A node: a machine on which an engine can start replicas."""
+"""A node: a machine on which an engine can start replicas; and what is kept of it beside what its engine sees."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+FAULT_SECONDS = 86400.0
+"""A fault counts for so long."""
+
+MOST_FAULTS = 50
 
 
 class NodeState(StrEnum):
@@ -32,3 +37,33 @@ class Node:
     soft: bool = False  # one gang alone may take more vCPUs and memory than there are
     pool: str = ""  # only jobs of this pool may use it
     state: NodeState = NodeState.UP
+    lease_seconds: float = 0.0  # how long its replicas run on unheard; 0: it can only be lost with the server itself
+    leaving_at: float | None = None  # by when it has to be empty, as its engine was told: maintenance, a spot machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cordon:
+    """Somebody's wish that a node be given nothing new."""
+
+    why: str
+    by: str
+    at: float
+    empty_at: float | None = None  # drained: by when what runs there has to be gone; None: it runs to its own end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A failure for which a node is to blame."""
+
+    job: str
+    at: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRecord:
+    """What is kept of a node beside what its engine sees of it. It outlives the node's absence."""
+
+    node: str
+    cordon: Cordon | None = None
+    faults: tuple[Fault, ...] = ()  # of the last day, oldest first

@@ -1,9 +1,10 @@
-"""What exists right now: live jobs, their live attempts, and the nodes. Changed in place only by `apply`.
+"""What exists right now: live jobs, their live attempts, the nodes and what is kept of them. Changed in place only by `apply`.
 
 A World is a projection of the story: whoever needs one builds it from the store and then applies each committed change.
 Nobody shares one, so nobody locks one. What has ended is not in it.
 
-`job_after` and `attempt_after` say what a change does to one row. Every store uses them, so that memory and SQL cannot differ.
+`job_after`, `attempt_after` and `record_after` say what a change does to one row. Every store uses them, so that memory and SQL
+cannot differ.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from . import changes as c
 from .copies import replace
 from .errors import Conflict, IllegalMove, NotFound
 from .job import Attempt, Job, Replica
-from .node import Node
+from .node import FAULT_SECONDS, MOST_FAULTS, Fault, Node, NodeRecord, NodeState
 from .states import (
     ATTEMPT_MOVES,
     FINAL_JOB_STATES,
@@ -39,16 +40,31 @@ class World:
     attempts: dict[str, Attempt] = field(default_factory=dict)  # of live jobs, not ENDED
     attempt_of: dict[str, str] = field(default_factory=dict)  # job id → its live attempt
     nodes: dict[str, Node] = field(default_factory=dict)
+    records: dict[str, NodeRecord] = field(default_factory=dict)  # by the node's name, be it there or not
     pooled: dict[str, None] = field(default_factory=dict)  # the nodes that are of a pool
+    leaving: dict[str, float] = field(default_factory=dict)  # nodes that have to be empty by a moment
     position: int = 0
 
     def __post_init__(self) -> None:
         self.pooled = {name: None for name, node in self.nodes.items() if node.pool}
+        for name in (*self.nodes, *self.records):
+            _note_leaving(self, name)
 
     def attempt(self, job: str) -> Attempt | None:
         """The live attempt of a job."""
         found = self.attempt_of.get(job)
         return self.attempts[found] if found else None
+
+    def is_up(self, node: str) -> bool:
+        """Whether its engine vouches for a node: it is there, and not DOWN."""
+        found = self.nodes.get(node)
+        return found is not None and found.state is not NodeState.DOWN
+
+    def takes_work(self, node: Node) -> bool:
+        """Whether a node may be given something new."""
+        record = self.records.get(node.name)
+        is_cordoned = record is not None and record.cordon is not None
+        return node.state is NodeState.UP and node.leaving_at is None and not is_cordoned
 
 
 Row = TypeVar("Row", Job, Attempt)
@@ -152,6 +168,20 @@ def attempt_after(attempt: Attempt, change: c.Change) -> Attempt:
             return attempt
 
 
+def record_after(record: NodeRecord | None, change: c.CordonNode | c.UncordonNode | c.NodeFailed) -> NodeRecord | None:
+    """What is kept of a node after a change that concerns it. None: nothing."""
+    record = record or NodeRecord(node=change.node)
+    match change:
+        case c.CordonNode():
+            return replace(record, cordon=change.cordon)
+        case c.UncordonNode():
+            return None
+        case c.NodeFailed():
+            since = change.at - FAULT_SECONDS
+            recent = [fault for fault in record.faults if fault.at >= since][1 - MOST_FAULTS :]
+            return replace(record, faults=(*recent, Fault(job=change.job, at=change.at, what=change.what)))
+
+
 def tells_news(attempt: Attempt, note: c.Note) -> bool:
     """Whether a note says anything that is not written already."""
     return any(
@@ -170,9 +200,16 @@ def apply(world: World, change: c.Change) -> None:
             world.nodes[change.node.name] = change.node
             if change.node.pool:
                 world.pooled[change.node.name] = None
+            _note_leaving(world, change.node.name)
         case c.NodeGone():
             world.nodes.pop(change.name, None)
             world.pooled.pop(change.name, None)
+            _note_leaving(world, change.name)
+        case c.CordonNode() | c.UncordonNode() | c.NodeFailed():
+            record = record_after(world.records.pop(change.node, None), change)
+            if record is not None:
+                world.records[change.node] = record
+            _note_leaving(world, change.node)
         case c.Open():
             job = _row(world.jobs, change.attempt.job)
             world.jobs[job.id] = job_after(job, change)
@@ -197,6 +234,18 @@ def apply(world: World, change: c.Change) -> None:
                 world.attempt_of.pop(attempt.job, None)
             if isinstance(change, c.MoveAttempt) and attempt.job in world.jobs:
                 world.jobs[attempt.job] = job_after(world.jobs[attempt.job], change)
+
+
+def _note_leaving(world: World, name: str) -> None:
+    """By when a node has to be empty: as its engine was told, or as the admin wants, whichever is sooner."""
+    node, record = world.nodes.get(name), world.records.get(name)
+    told = None if node is None else node.leaving_at
+    wanted = None if record is None or record.cordon is None else record.cordon.empty_at
+    moments = [moment for moment in (told, wanted) if moment is not None]
+    if moments:
+        world.leaving[name] = min(moments)
+    else:
+        world.leaving.pop(name, None)
 
 
 def _ran_unseen(job: Job, change: c.MoveJob) -> bool:

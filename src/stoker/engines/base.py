@@ -1,4 +1,9 @@
-"""What an engine is. Asked by attempt id, it finds its own again, also after a restart of the server."""
+"""What an engine is. Asked by attempt id, it finds its own again, also after a restart of the server.
+
+An engine that can lose a node gives its nodes `lease_seconds`. Of a node that it cannot ask it says DOWN (or nothing at all, once
+it is gone), and of replicas there, which may run on, nothing: neither that they are LOST nor that they are NOTHING. They count as
+ended when their lease has run out (control/leases.py); sooner only if the engine knows for certain, and says LOST.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +62,10 @@ class Engine(Protocol):
         ...
 
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
-        """What is to be seen of these attempts (id → attempt), asked once for all. What is no news may be left out."""
+        """What is to be seen of these attempts (id → attempt), asked once for all.
+
+        What is no news may be left out; what cannot be known, such as a replica on a node that does not answer, has to be.
+        """
         ...
 
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:

@@ -49,6 +49,7 @@ class Training:
                 )
                 for place in attempt.placements
             ),
+            lease_seconds=attempt.lease_seconds,
         )
 
 

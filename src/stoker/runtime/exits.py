@@ -9,6 +9,9 @@ PERMANENT = "permanent"  # the program's own error: the job has failed
 TRANSIENT = "transient"  # may pass: the whole job is tried again
 RESTARTABLE = "restartable"  # the service killed it: this replica alone is started again
 
+LEASE_OVER = "LEASE_OVER"
+"""The sign of a replica that has ended itself, because it could not renew its lease."""
+
 _TRANSIENT = frozenset({6, 11, 134, 139})  # abort and segmentation fault, as such or as 128 + n
 
 

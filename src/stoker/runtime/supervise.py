@@ -9,9 +9,10 @@ import time
 from typing import Any, Dict, List, Optional
 
 from .errors import CannotStart
-from .exits import RESTARTABLE, exit_class, shown_exit_code
+from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
 from .layer import installs_packages, make_layer
+from .lease import Lease
 from .lines import Log
 from .ports import reserve
 from .processes import become_reaper
@@ -52,25 +53,35 @@ class Supervisor:
         signal.signal(signal.SIGINT, self._asked_to_stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake the wait
         self.log = Log(folder.log_file, Server(self.request))
+        server = Server(self.request)
+        self.lease = Lease(self.request.get("lease"), lambda wait: server.post("beat", b"", wait), self._asked_to_stop)
 
     def supervise(self) -> None:
         """Run the program to its end, whatever that is."""
         try:
             # 1. The packages and the environment.
+            self.lease.start()
             self._tell(seen="STARTING")
             command, environment = self._prepare()
             # 2. Where everybody is. Nobody starts before all addresses are known.
             cluster = self._join()
+            self.lease.wait_for_grant()
+            if self.lease.is_over:
+                return self._end_cut_off()
             if not cluster:
                 return self._end(seen="FAILED", exit_code=143, message="stopped before it started")
             environment.update(wiring(self.request, cluster))
             # 3. The program, started again in place as often as its exits allow.
             ended = self._run(command, environment)
         except (CannotStart, OSError) as error:
+            if self.lease.is_over:
+                return self._end_cut_off()
             self.log.write("service", f"cannot start: {error}")
             return self._end(seen="FAILED", message=str(error))
         # 4. The outcome, after the last line of the log.
         self._tidy()
+        if self.lease.is_over and (ended.was_stopped or ended.code != 0):
+            return self._end_cut_off()
         if ended.was_stopped and not self.folder.should_stop():
             # Somebody else told us to stop, such as a machine that shuts down: whatever the program says, it is not done.
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
@@ -124,6 +135,8 @@ class Supervisor:
     def _run(self, command: List[str], environment: Dict[str, str]) -> Ended:
         limit = self.request["in_place"]
         for restart in range(limit + 1):
+            if self.lease.is_over:
+                return Ended(-signal.SIGKILL, was_stopped=True, out_of_memory=False)
             environment["STOKER_RESTART_COUNT"] = str(self.request["number"] - 1 + restart)
             program = self._start(command, environment)
             self._tell(seen="UP", program_pid=program.pid)
@@ -165,7 +178,7 @@ class Supervisor:
             rmtree(self.folder.work, ignore_errors=True)
 
     def _must_stop(self) -> bool:
-        return self._stop_asked or self.folder.should_stop()
+        return self._stop_asked or self.lease.is_over or self.folder.should_stop()
 
     def _asked_to_stop(self, *_: object) -> None:
         self._stop_asked = True
@@ -187,6 +200,10 @@ class Supervisor:
         """The final status counts once it is on disk; the server hears of it after the last line."""
         self._tell(**news)
         self.log.drain(DRAIN_SECONDS)
+
+    def _end_cut_off(self) -> None:
+        self._say(f"the lease is over: {self.lease.why}")
+        self._end(seen="LOST", sign=LEASE_OVER, message=self.lease.why)
 
     def _exit_code(self, ended: Ended) -> int:
         return shown_exit_code(ended.code, is_container=self.request["is_container"])

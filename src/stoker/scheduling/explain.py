@@ -9,16 +9,21 @@ from stoker.core.job import Reason
 from stoker.core.node import Node
 from stoker.core.site import Queue
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec
+from stoker.core.world import World
 
 from .base import Placer
 from .free import Free
 
+MOST_NAMED = 3
 
-def no_room(spec: JobSpec) -> Reason:
+
+def no_room(spec: JobSpec, world: World) -> Reason:
     """It is its turn, but not enough is free."""
+    closed = sum(_is_for(spec, node) and not world.takes_work(node) for node in world.nodes.values())
+    besides = f"; {closed} node(s) of that kind take no work (stoker nodes)" if closed else ""
     return Reason(
         code="NO_ROOM",
-        text=f"needs {wanted(spec)}, and not enough is free now",
+        text=f"needs {wanted(spec)}, and not enough is free now{besides}",
         action="starts when enough of it is free; fewer or smaller machines may start sooner (stoker why tells)",
     )
 
@@ -30,6 +35,33 @@ def no_such_nodes(spec: JobSpec) -> Reason:
         text=f"the nodes that could hold {wanted(spec)} are gone",
         action="bring them back (stoker nodes shows what there is), or cancel the job",
     )
+
+
+def impossible(spec: JobSpec, world: World, placer: Placer) -> Reason:
+    """Why the nodes that take work could not hold it: the others are out of service, or gone."""
+    there = [node for node in world.nodes.values() if node.pool == spec.pool]
+    if placer.place("", spec, Free(there)) is None:
+        return no_such_nodes(spec)
+    return _out_of_service(spec, world, there)
+
+
+def _out_of_service(spec: JobSpec, world: World, nodes: Iterable[Node]) -> Reason:
+    closed = sorted(node.name for node in nodes if not world.takes_work(node))
+    more = f" and {len(closed) - MOST_NAMED} more" if len(closed) > MOST_NAMED else ""
+    named = ", ".join(_closed(world, name) for name in closed[:MOST_NAMED])
+    return Reason(
+        code="OUT_OF_SERVICE",
+        text=f"the nodes that could hold {wanted(spec)} are there, but these take no work: {named}{more}",
+        action="starts when they do again: stoker nodes uncordon NAME for a cordoned one; one that is down has to come back",
+    )
+
+
+def _closed(world: World, name: str) -> str:
+    """`n1 (cordoned: new driver)`, `n2 (DOWN)`."""
+    record, node = world.records.get(name), world.nodes[name]
+    if record is not None and record.cordon is not None:
+        return f"{name} (cordoned: {record.cordon.why})"
+    return f"{name} (leaving)" if node.leaving_at is not None else f"{name} ({node.state})"
 
 
 def behind() -> Reason:
@@ -106,6 +138,16 @@ def _fewer_workers(spec: JobSpec, nodes: list[Node], placer: Placer) -> str:
         if placer.place("", smaller, Free(nodes)) is not None:
             return "the same job with " + ", ".join(f"{g.count} {r}(s)" for r, g in groups.items() if r != "chief")
     return ""
+
+
+def _is_for(spec: JobSpec, node: Node) -> bool:
+    """Whether a node is of the pool and of an accelerator that a job asks for."""
+    return node.pool == spec.pool and any(_has(node, group) for group in spec.groups)
+
+
+def _has(node: Node, group: Group) -> bool:
+    choices = group.machine.accelerator_choices
+    return bool(node.devices) == bool(group.machine.accelerator_milli) and (not choices or node.accelerator in choices)
 
 
 def _size(group: Group) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stoker.core.job import Attempt, Placement
-from stoker.core.node import Node, NodeState
+from stoker.core.node import Node
 from stoker.core.spec import ANY_ACCELERATOR, WHOLE_DEVICE_MILLI, JobSpec, Machine
 from stoker.core.world import World
 
@@ -66,8 +66,8 @@ class Free:
 
     @classmethod
     def of(cls, world: World) -> Free:
-        """What live attempts leave free. A node that is not UP gives nothing, but what it holds is held."""
-        free = cls(node for node in world.nodes.values() if node.state is NodeState.UP)
+        """What live attempts leave free. A node that takes no work gives nothing, but what it holds is held."""
+        free = cls(node for node in world.nodes.values() if world.takes_work(node))
         for attempt in world.attempts.values():
             free.hold(world.jobs[attempt.job].spec, attempt)
         return free
@@ -174,15 +174,19 @@ class Free:
         """Give back what an attempt held, for good or to see what would be."""
         self._move(spec, attempt, 1)
 
-    def close(self, nodes: Iterable[str]) -> None:
-        """Let nobody take from these nodes until `reopen`."""
-        for name in nodes:
-            if name in self.index:
-                self.closed[self.index[name]] = self._closed_any = True
+    def close(self, nodes: Iterable[str]) -> list[str]:
+        """Let nobody take from these nodes until `reopen`. Returns those that were open."""
+        found = [name for name in nodes if name in self.index and not self.closed[self.index[name]]]
+        for name in found:
+            self.closed[self.index[name]] = self._closed_any = True
+        return found
 
-    def reopen(self) -> None:
-        """Close no node any more."""
-        if self._closed_any:
+    def reopen(self, nodes: Iterable[str] | None = None) -> None:
+        """Close these nodes no more. None: no node."""
+        if nodes is not None:
+            for name in nodes:
+                self.closed[self.index[name]] = False
+        elif self._closed_any:
             self.closed[:] = False
             self._closed_any = False
 

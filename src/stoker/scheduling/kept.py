@@ -37,6 +37,9 @@ class Kept:
     claims: dict[str, frozenset[str]] = field(default_factory=dict)  # job id → nodes on which others are stopped for it
     shapes: Shapes = field(default_factory=Shapes)
     possible: dict[Shape, bool] = field(default_factory=dict)  # whether the nodes could ever hold a shape
+    impossible: dict[Shape, Reason] = field(
+        default_factory=dict
+    )  # what one of a shape is told that the nodes cannot hold
     no_room: dict[Shape, Reason] = field(default_factory=dict)  # what one of a shape is told that finds no room
     never: dict[tuple[str, Shape], bool] = field(default_factory=dict)  # whether a queue could never hold a shape
     reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it

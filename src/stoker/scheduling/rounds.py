@@ -94,9 +94,7 @@ class Round:
                 tries -= 1
                 walk.next_of_shape()
         kept.claims = {job: nodes for job, nodes in self._claims.items() if job in self._found.waits}
-        has_cohorts = any(
-            queue.cohort for queue in self._rules.site.queues.values()
-        )  # who has got more may owe it to others
+        has_cohorts = any(queue.cohort for queue in self._rules.site.queues.values())  # who has got more may owe it
         self._found.moves_turns = bool(self._blocks or self._short or self._claims or has_cohorts)
         self._tell(newcomers)
         self._look_for_turns()
@@ -145,7 +143,9 @@ class Round:
         if full is not None and full.code not in GOES_ON:
             return explain.behind_one_that(full)
         if not self._could_ever_fit(job, shape):
-            return explain.no_such_nodes(job.spec)
+            known = self._kept.impossible
+            known[shape] = known.get(shape) or explain.impossible(job.spec, self._world, self._rules.placer)
+            return known[shape]
         blocks = [b for b in self._blocks if b.shape.competes(shape) and not self._passes(job, shape, b)]
         if any(block.reservation is None for block in blocks):
             return explain.behind()
@@ -164,7 +164,7 @@ class Round:
         mark = self._kept.free.checkpoint()
         if blocks or self._claims:
             self._keep_away(job, blocks)
-        places = self._rules.placer.place(job.id, job.spec, self._kept.free)
+        places = self._place(job)
         outcome = None if places is None else self._open(job, shape, places, sharer, mark)
         if blocks or self._claims:
             self._close(())
@@ -179,8 +179,16 @@ class Round:
         if room is None:
             room = self._kept.no_room.get(shape)
             if room is None:
-                room = self._kept.no_room[shape] = explain.no_room(job.spec)
+                room = self._kept.no_room[shape] = explain.no_room(job.spec, self._world)
         return room
+
+    def _place(self, job: Job) -> tuple[Placement, ...] | None:
+        """Places for the gang: away from nodes that were to blame before, if there is room now; else anywhere."""
+        free, placer = self._kept.free, self._rules.placer
+        avoided = free.close(job.avoid)
+        places = placer.place(job.id, job.spec, free)
+        free.reopen(avoided)
+        return placer.place(job.id, job.spec, free) if places is None and avoided else places
 
     def _passes(self, job: Job, shape: Shape, block: _Block) -> bool:
         """Whether one that waits before it does not hold it back: that one gives way to it, or it wants its own back."""
@@ -232,6 +240,7 @@ class Round:
             job=job.id,
             number=number,
             engine=self._world.nodes[places[0].node].engine,
+            lease_seconds=max(self._world.nodes[place.node].lease_seconds for place in places),
             placements=places,
             placed_at=self._now,
             replicas=tuple(Replica(role=place.role, index=place.index) for place in places),

@@ -9,9 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from stoker.core.changes import Ask, Change, Explain, MoveAttempt, MoveJob, NodeGone, NodeSeen, Open, Order, job_of
+from stoker.core.changes import (
+    Ask,
+    Change,
+    CordonNode,
+    Explain,
+    MoveAttempt,
+    MoveJob,
+    NodeGone,
+    NodeSeen,
+    Open,
+    Order,
+    UncordonNode,
+    job_of,
+)
 from stoker.core.job import Attempt, Job, Reason
-from stoker.core.node import NodeState
 from stoker.core.states import FINAL_JOB_STATES, AttemptState, Cause, JobState, Wish
 from stoker.core.world import World
 
@@ -90,7 +102,7 @@ class Scheduler:
     def see(self, change: Change) -> None:
         """The World has changed so."""
         match change:
-            case NodeSeen() | NodeGone():
+            case NodeSeen() | NodeGone() | CordonNode() | UncordonNode():
                 self._nodes_changed = True
                 return
             case Open():
@@ -217,10 +229,12 @@ class Scheduler:
         self._nodes_changed = False
         self._is_due = True
         kept = self._kept
-        usable = [node for node in world.nodes.values() if node.state is NodeState.UP]
+        usable = [node for node in world.nodes.values() if world.takes_work(node)]
         kept.free, kept.empty = Free(usable), Free(usable)
         kept.given_back += 1
         kept.possible.clear()
+        kept.impossible.clear()
+        kept.no_room.clear()
         kept.reservations.clear()
         kept.books.count_nodes(world.nodes.values())
         for attempt in self._held.values():
@@ -252,7 +266,7 @@ class Scheduler:
         self._live[job_id] = job
         self._teach(job)
         self._history.hazards.follow(job, attempt)
-        later = [moment for moment in deadlines(job, attempt) if moment > now]
+        later = [moment for moment in deadlines(world, job, attempt) if moment > now]
         if later:
             self._agenda.put(min(later), job_id)
         wants = job.state is JobState.QUEUED and job.wish is Wish.RUN and job.not_before <= now

@@ -21,6 +21,8 @@ from stoker.core.states import (
 from stoker.core.world import World, attempt_after, job_after
 from stoker.runtime.exits import PERMANENT, exit_class
 
+from . import nodes
+
 LONGEST_BACKOFF_SECONDS = 60.0
 
 COLLATERAL_SECONDS = 300.0
@@ -34,7 +36,7 @@ def settle(world: World, job: Job, now: float) -> Iterator[Change]:
     if attempt is None:
         yield from _waiting_moves(job, now)
     else:
-        yield from _attempt_moves(job, attempt, now)
+        yield from _attempt_moves(world, job, attempt, now)
 
 
 def _waiting_moves(job: Job, now: float) -> Iterator[Change]:
@@ -45,34 +47,47 @@ def _waiting_moves(job: Job, now: float) -> Iterator[Change]:
             yield _job_ends(job, JobState.CANCELLED, now, _waited_out_message(job))
 
 
-def _attempt_moves(job: Job, attempt: Attempt, now: float) -> Iterator[Change]:
+def _attempt_moves(world: World, job: Job, attempt: Attempt, now: float) -> Iterator[Change]:
     """One move after the other, until one needs the world to go on first."""
     while True:
-        move = _next_move(job, attempt, now)
+        move = _next_move(world, job, attempt, now)
         if move is None:
             return
         yield move
         job, attempt = job_after(job, move), attempt_after(attempt, move)
         if attempt.state is AttemptState.ENDED:
-            fate = job_fate(job, attempt, now)
+            found = list(nodes.faults(world, attempt, now))
+            yield from found
+            fate = job_fate(job, attempt, now, avoid=tuple(change.node for change in found))
             yield fate
             yield from _waiting_moves(job_after(job, fate), now)
             return
 
 
-def _next_move(job: Job, attempt: Attempt, now: float) -> MoveAttempt | None:
+def _next_move(world: World, job: Job, attempt: Attempt, now: float) -> MoveAttempt | None:
     seen = {replica.seen for replica in attempt.replicas}
     if attempt.state is AttemptState.STOPPING:
-        return _move(attempt, AttemptState.ENDED, now) if seen <= FINAL_REPLICA_STATES else None
+        if not seen <= FINAL_REPLICA_STATES:
+            return None
+        return _move(attempt, AttemptState.ENDED, now, *_in_hindsight(world, job, attempt))
     if attempt.state is AttemptState.PLACED and seen != {ReplicaState.NOTHING}:
         return _move(attempt, AttemptState.STARTING, now)
     if attempt.state is AttemptState.STARTING and seen <= {ReplicaState.UP, ReplicaState.SUCCEEDED}:
         return _move(attempt, AttemptState.RUNNING, now)  # it was, though it may be over by now
-    stop = _why_stop(job, attempt, now)
+    stop = _why_stop(world, job, attempt, now)
     return _move(attempt, AttemptState.STOPPING, now, *stop) if stop is not None else None
 
 
-def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | None:
+def _in_hindsight(world: World, job: Job, attempt: Attempt) -> tuple[Cause | None, str]:
+    """What explains a failure better than what was seen first: a node that was lost takes the others' peers away."""
+    if attempt.cause in (Cause.REPLICA_FAILED, Cause.REPLICA_CRASHED, Cause.REPLICA_LOST):
+        for replica in attempt.replicas:
+            if nodes.is_by_node(world, attempt, replica):
+                return Cause.NODE_LOST, failure_message(job.spec.convention, replica)
+    return None, ""
+
+
+def _why_stop(world: World, job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | None:
     """Why a live attempt has to stop, most telling first. A job that is done is done, whatever else happened."""
     if _is_done(job, attempt):
         return Cause.COMPLETED, ""
@@ -82,7 +97,10 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
         return attempt.asked, ""
     first = _first_down(attempt)
     if first is not None:
-        return _down_cause(attempt, first), failure_message(job.spec.convention, first)
+        return _down_cause(world, attempt, first), failure_message(job.spec.convention, first)
+    leaves_at = nodes.leaves_at(world, job, attempt)
+    if leaves_at is not None and now >= leaves_at:
+        return Cause.DRAINED, nodes.leaving_message(world, attempt)
     if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:
         return Cause.TIMED_OUT, f"The job ran longer than {_limit(job)} ({job.spec.limits.running_seconds:g}s)."
     if _waited_out(job, now):
@@ -101,7 +119,9 @@ def _first_down(attempt: Attempt) -> Replica | None:
     return min(down, key=lambda r: (r.at, r.seen is ReplicaState.FAILED), default=None)
 
 
-def _down_cause(attempt: Attempt, first: Replica) -> Cause:
+def _down_cause(world: World, attempt: Attempt, first: Replica) -> Cause:
+    if nodes.is_by_node(world, attempt, first) or nodes.lost_nodes(world, attempt):
+        return Cause.NODE_LOST  # a peer of one on such a node fails because of it, whatever it says itself
     if first.seen is ReplicaState.LOST:
         return Cause.REPLICA_LOST
     if first.exit_code is None:
@@ -126,8 +146,8 @@ def _is_done(job: Job, attempt: Attempt) -> bool:
     return any(r.role == "chief" and r.seen is ReplicaState.SUCCEEDED for r in attempt.replicas)
 
 
-def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
-    """What an ended attempt means for its job, by the table FATE."""
+def job_fate(job: Job, attempt: Attempt, now: float, avoid: tuple[str, ...] = ()) -> MoveJob:
+    """What an ended attempt means for its job, by the table FATE. `avoid`: nodes that were to blame."""
     assert attempt.cause is not None, f"{attempt.id} stopped without a cause"
     fate, held = FATE[attempt.cause], now - attempt.placed_at
     if fate is Fate.RETRY and job.failures >= job.spec.retry.whole_job:
@@ -151,6 +171,7 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
                 counted=counted,
                 preempted=int(attempt.cause is Cause.PREEMPTED),
                 not_before=now + backoff,
+                avoid=avoid,
                 held_seconds=held,
             )
 
@@ -171,8 +192,12 @@ def failure_message(convention: Convention, replica: Replica) -> str:
     return f"{who}{memory} exited with a non-zero status of {replica.exit_code}. {replica.message}".rstrip()
 
 
-def deadlines(job: Job, attempt: Attempt | None) -> Iterator[float]:
+def deadlines(world: World, job: Job, attempt: Attempt | None) -> Iterator[float]:
     """When time alone will demand something of a job, in seconds since the epoch."""
+    if attempt is not None and attempt.state is not AttemptState.STOPPING:
+        leaves_at = nodes.leaves_at(world, job, attempt)
+        if leaves_at is not None:
+            yield leaves_at
     if attempt is not None and attempt.started_at is not None and attempt.state is AttemptState.RUNNING:
         yield attempt.started_at + job.spec.limits.running_seconds
     if attempt is not None and attempt.state is AttemptState.STOPPING and attempt.stopping_at is not None:
@@ -185,7 +210,7 @@ def deadlines(job: Job, attempt: Attempt | None) -> Iterator[float]:
 
 def force_after_seconds(job: Job) -> float:
     """How long after STOPPING the engine is told to kill instead of asking: the grace, and what its supervisor needs."""
-    return job.spec.limits.grace_seconds + 10.0
+    return job.spec.limits.grace_seconds + nodes.STOP_SECONDS
 
 
 def _waited_out(job: Job, now: float) -> bool:

@@ -76,7 +76,11 @@ class Future:
         self._total = total
         self._begin = self._now = now.at
         self._world = World(
-            jobs=dict(world.jobs), attempts=dict(world.attempts), attempt_of=dict(world.attempt_of), nodes=world.nodes
+            jobs=dict(world.jobs),
+            attempts=dict(world.attempts),
+            attempt_of=dict(world.attempt_of),
+            nodes=world.nodes,
+            records=world.records,
         )
         self._ends: list[tuple[float, str]] = []
         self._last_ended = ""
@@ -209,5 +213,6 @@ def adopted(world: World, now: float) -> World:
         attempts=attempts,
         attempt_of=dict(world.attempt_of),
         nodes=dict(world.nodes),
+        records=dict(world.records),
         position=world.position,
     )

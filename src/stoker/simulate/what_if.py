@@ -92,6 +92,7 @@ def replace_job(world: World, job: Job) -> World:
         attempts=dict(world.attempts),
         attempt_of=dict(world.attempt_of),
         nodes=dict(world.nodes),
+        records=dict(world.records),
         position=world.position,
     )
 

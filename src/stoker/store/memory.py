@@ -11,7 +11,7 @@ from stoker.clock import Clock, SystemClock
 from stoker.core.changes import Change, job_of
 from stoker.core.errors import AlreadyExists, IllegalMove, NotFound
 from stoker.core.job import Attempt, Job
-from stoker.core.node import Node
+from stoker.core.node import Node, NodeRecord
 from stoker.core.spec import WHOLE_DEVICE_MILLI
 from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World
@@ -30,6 +30,7 @@ class _Tables:
     jobs: dict[str, Job] = field(default_factory=dict)
     attempts: dict[str, Attempt] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    records: dict[str, NodeRecord] = field(default_factory=dict)
     held: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)  # device → attempt → milli of it
     holdings: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)  # attempt → its devices
     live: dict[str, str] = field(default_factory=dict)  # job → its live attempt
@@ -98,6 +99,12 @@ class _Tables:
     def delete_node(self, name: str) -> None:
         self.put(self.nodes, name, _ABSENT)
 
+    def read_record(self, node: str) -> NodeRecord | None:
+        return self.records.get(node)
+
+    def put_record(self, node: str, record: NodeRecord | None) -> None:
+        self.put(self.records, node, _ABSENT if record is None else record)
+
 
 def _set(table: _Table, key: Any, value: Any) -> None:
     if value is _ABSENT:
@@ -145,6 +152,7 @@ class MemoryStore:
                 attempts=attempts,
                 attempt_of={a.job: a.id for a in attempts.values()},
                 nodes=dict(self._tables.nodes),
+                records=dict(self._tables.records),
                 position=len(self._lines),
             )
 

@@ -11,7 +11,7 @@ from stoker.core.errors import Unavailable
 
 from .schema import metadata
 
-NEWEST = "0003"
+NEWEST = "0005"
 """The newest step in `migrations/versions`."""
 
 STEPS = Path(__file__).parent / "migrations"

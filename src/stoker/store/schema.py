@@ -70,6 +70,13 @@ nodes = Table(
     Column("body", Text, nullable=False),
 )
 
+node_records = Table(  # no key to `nodes`: what is kept of a node outlives its absence
+    "node_records",
+    metadata,
+    Column("node", String, primary_key=True),
+    Column("body", Text, nullable=False),
+)
+
 story = Table(
     "story",
     metadata,

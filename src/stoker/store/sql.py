@@ -21,7 +21,7 @@ from stoker.core.changes import Change, NodeGone, NodeSeen, job_of
 from stoker.core.errors import AlreadyExists, IllegalMove, NotFound, StokerError, Unavailable
 from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt, Job
-from stoker.core.node import Node
+from stoker.core.node import Node, NodeRecord
 from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World
 
@@ -65,16 +65,18 @@ class SqlStore:
     def world(self) -> World:
         """A World of one's own."""
         with self._engine.connect() as db:
-            db.exec_driver_sql("BEGIN")  # one snapshot for all four
+            db.exec_driver_sql("BEGIN")  # one snapshot for all of it
             live_jobs = [decode(Job, body) for (body,) in db.execute(sa.select(jobs.c.body).where(jobs.c.live == 1))]
             live = [decode(Attempt, b) for (b,) in db.execute(sa.select(attempts.c.body).where(attempts.c.live == 1))]
             all_nodes = [decode(Node, body) for (body,) in db.execute(q.READ_NODES)]
+            records = [decode(NodeRecord, body) for (body,) in db.execute(q.READ_RECORDS)]
             position = db.execute(q.LAST_POSITION).scalar_one() or 0
         return World(
             jobs={job.id: job for job in live_jobs},
             attempts={attempt.id: attempt for attempt in live},
             attempt_of={attempt.job: attempt.id for attempt in live},
             nodes={node.name: node for node in all_nodes},
+            records={record.node: record for record in records},
             position=position,
         )
 
@@ -328,6 +330,15 @@ class _Rows:
 
     def delete_node(self, name: str) -> None:
         self._db.execute(q.DROP_NODE, {"node_name": name})
+
+    def read_record(self, node: str) -> NodeRecord | None:
+        body = self._db.execute(q.READ_RECORD, {"of_node": node}).scalar()
+        return None if body is None else decode(NodeRecord, body)
+
+    def put_record(self, node: str, record: NodeRecord | None) -> None:
+        self._db.execute(q.DROP_RECORD, {"of_node": node})
+        if record is not None:
+            self._db.execute(q.ADD_RECORD, {"node": node, "body": encode(record)})
 
 
 def _job_row(job: Job) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import bindparam
 
-from .schema import attempts, holdings, jobs, nodes, story
+from .schema import attempts, holdings, jobs, node_records, nodes, story
 
 LAST_POSITION = sa.select(sa.func.max(story.c.n))  # where the story stands
 STORY_AFTER = (
@@ -61,3 +61,8 @@ RELEASE = sa.delete(holdings).where(holdings.c.attempt == bindparam("holder"))  
 ADD_NODE = sa.insert(nodes)  # as last seen
 DROP_NODE = sa.delete(nodes).where(nodes.c.name == bindparam("node_name"))  # before it is added anew, or for good
 READ_NODES = sa.select(nodes.c.body)  # all of them
+
+ADD_RECORD = sa.insert(node_records)  # what is kept of a node
+DROP_RECORD = sa.delete(node_records).where(node_records.c.node == bindparam("of_node"))  # as with nodes
+READ_RECORD = sa.select(node_records.c.body).where(node_records.c.node == bindparam("of_node"))  # of one node
+READ_RECORDS = sa.select(node_records.c.body)  # of all

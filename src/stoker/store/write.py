@@ -7,9 +7,9 @@ from typing import Protocol
 
 from stoker.core import changes as c
 from stoker.core.job import Attempt, Job
-from stoker.core.node import Node
+from stoker.core.node import Node, NodeRecord
 from stoker.core.states import AttemptState, JobState
-from stoker.core.world import attempt_after, job_after
+from stoker.core.world import attempt_after, job_after, record_after
 
 
 class Rows(Protocol):
@@ -28,6 +28,8 @@ class Rows(Protocol):
     def release(self, attempt: str) -> None: ...
     def put_node(self, node: Node) -> None: ...
     def delete_node(self, name: str) -> None: ...
+    def read_record(self, node: str) -> NodeRecord | None: ...
+    def put_record(self, node: str, record: NodeRecord | None) -> None: ...  # None: nothing is kept any more
 
 
 def write(rows: Rows, change: c.Change) -> None:
@@ -39,6 +41,8 @@ def write(rows: Rows, change: c.Change) -> None:
             rows.put_node(change.node)
         case c.NodeGone():
             rows.delete_node(change.name)
+        case c.CordonNode() | c.UncordonNode() | c.NodeFailed():
+            rows.put_record(change.node, record_after(rows.read_record(change.node), change))
         case c.Open():
             job = job_after(rows.read_job(change.attempt.job), change)
             rows.update_job(job)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from starlette.testclient import TestClient
 
 from stoker.api.app import make_app
 from stoker.api.auth import allowed_hosts
+from stoker.api.dialects.replica import router
 from stoker.app import Stoker, build
+from stoker.clock import ManualClock
 from stoker.config import read_config
-from stoker.core.changes import MoveAttempt, Open
+from stoker.core.changes import MoveAttempt, MoveJob, Open
 from stoker.core.job import Attempt, Placement, Replica, Request
 from stoker.core.spec import Program
-from stoker.core.states import AttemptState, Cause, ReplicaState
+from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.gpu.drivers.fake import FakeDriver
 from tests.api.bodies import violations
 from tests.builders import a_spec
@@ -162,18 +165,94 @@ def test_a_replica_that_is_none(replicas: TestClient) -> None:
         assert answer.status_code in (401, 404), name
 
 
-def test_an_attempt_that_has_ended_may_say_nothing_more(replicas: TestClient, stoker: Stoker) -> None:
-    for before, after in (
-        (AttemptState.PLACED, AttemptState.STOPPING),
-        (AttemptState.STOPPING, AttemptState.ENDED),
-    ):
+def move(stoker: Stoker, *states: AttemptState) -> None:
+    """Let the attempt go through these states."""
+    for before, after in pairwise((AttemptState.PLACED, *states)):
         move = MoveAttempt(attempt="p/j.1", before=before, after=after, at=1.0, cause=Cause.PREEMPTED)
         stoker.store.commit([move], by="loop")
-    for path, body in (("lines", {"lines": [a_line(1)]}), ("report", {"seen": "UP"}), ("join", {"addresses": ["h:1"]})):
+
+
+WRITES: list[tuple[str, Any]] = [
+    ("beat", {}),
+    ("lines", {"lines": [a_line(1)]}),
+    ("report", {"seen": "FAILED", "exit_code": 1, "lines": [a_line(1)]}),
+    ("join", {"addresses": ["h:1"]}),
+]
+
+
+@pytest.mark.parametrize("is_alone", [True, False], ids=["it was the last", "another one runs"])
+def test_an_attempt_that_has_ended_may_say_nothing_more(replicas: TestClient, stoker: Stoker, is_alone: bool) -> None:
+    """Nor does a zombie say anything in the name of the attempt that took its place."""
+    old = stoker.store.attempt("p/j.1")
+    move(stoker, AttemptState.STOPPING, AttemptState.ENDED)
+    if not is_alone:
+        back = MoveJob(job="p/j", before=JobState.ACTIVE, after=JobState.QUEUED, at=2.0)
+        stoker.store.commit([back, Open(attempt=replace(old, id="p/j.2", number=2))], by="loop")
+    before = [stoker.store.attempts("p/j"), stoker.store.position()]
+    for path, body in WRITES:
         answer = replicas.post(f"{CHIEF}/{path}", json=body)
         assert (answer.status_code, answer.json()["error"]["status"]) == (409, "ABORTED"), path
+        foreign = replicas.post(f"{CHIEF.replace('j.1', 'j.2')}/{path}", json=body)
+        assert foreign.status_code in (401, 403, 404), f"{path}: its token opens its own attempt only"
     assert replicas.get(f"{CHIEF}/files/0").status_code == 409
+    assert [stoker.store.attempts("p/j"), stoker.store.position()] == before
     assert not list(stoker.services.logs.read("p/j"))
+
+
+def test_every_route_of_replicas_is_among_those(replicas: TestClient) -> None:
+    routes = {
+        route.path.rpartition("/")[2] for route in router.routes if "POST" in (getattr(route, "methods", ()) or ())
+    }
+    assert routes == {path for path, _ in WRITES}
+
+
+def test_a_beat_writes_nothing_and_tells_to_stop_when_it_is_time(replicas: TestClient, stoker: Stoker) -> None:
+    position = stoker.store.position()
+    assert replicas.post(f"{CHIEF}/beat").json() == {}
+    assert stoker.store.position() == position
+    move(stoker, AttemptState.STOPPING)
+    assert replicas.post(f"{CHIEF}/beat").json() == {"stop": True}
+    assert replicas.post(f"{CHIEF.replace('chief-0', 'ps-0')}/beat").status_code == 404
+
+
+def test_whatever_a_replica_says_is_a_sign_of_life(stoker: Stoker) -> None:
+    clock = ManualClock()
+    commands = replace(stoker.services.commands, clock=clock)
+    services = replace(stoker.services, commands=commands)
+    commands.submit("p", "j", a_spec(), request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    place = Placement(role="chief", index=0, node="gone")
+    attempt = Attempt(
+        id="p/j.1",
+        job="p/j",
+        number=1,
+        engine="far",
+        placements=(place,),
+        placed_at=0.0,
+        replicas=(Replica(role="chief", index=0),),
+        lease_seconds=60.0,
+    )
+    stoker.store.commit([Open(attempt=attempt)], by="loop")
+    world, leases = stoker.store.world(), services.leases
+    app = make_app(services, stoker.tokens, allowed_hosts("127.0.0.1", 7077))
+    headers = {"Authorization": f"Bearer {stoker.tokens.of_attempt('p/j.1')}"}
+    with TestClient(app, "http://127.0.0.1:7077", headers=headers, raise_server_exceptions=False) as client:
+        for path, body in (("beat", {}), ("lines", {"lines": []}), ("report", {"seen": "UP"})):
+            assert not leases.run_out(world, clock.now(), are_nodes_new=False), (
+                "it is silent from here on, or was heard of"
+            )
+            clock.advance(79.0)
+            client.post(f"{CHIEF}/{path}", json=body)
+            clock.advance(79.0)
+            assert not leases.run_out(world, clock.now(), are_nodes_new=False), path
+            client.post(f"{CHIEF}/beat")
+    clock.advance(79.9)
+    assert not leases.run_out(world, clock.now(), are_nodes_new=False)
+    clock.advance(0.1)
+    (note,) = leases.run_out(world, clock.now(), are_nodes_new=False)
+    assert (note.seen, note.message) == (
+        ReplicaState.LOST,
+        "its node gone answers no more, and nothing was heard of it for 80 s",
+    )
 
 
 def test_a_token_of_another_server_is_no_token_here(replicas: TestClient, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""What replicas say: where they are, what they print, how they end. Their token opens their own attempt's routes only.
+"""What replicas say: that they live, where they are, what they print, how they end.
+
+Their token opens their own attempt's routes only.
 
 Writes of an attempt that has ended are refused: another one may have taken its place.
 """
@@ -48,6 +50,13 @@ async def join(project: str, number: str, replica: str, request: Request) -> Any
     return {}
 
 
+@router.post("/beat")
+def beat(project: str, number: str, replica: str, request: Request) -> Any:
+    """A sign of life, by which a lease is renewed. The answer tells to `stop`, for who is not reached by its engine."""
+    found = _heard(services(request), job_id(project, number), replica)
+    return {"stop": True} if found.state is AttemptState.STOPPING else {}
+
+
 @router.post("/lines")
 async def lines(project: str, number: str, replica: str, request: Request) -> Any:
     """Keep lines of output."""
@@ -84,6 +93,13 @@ def _live(site: Services, attempt: str) -> Attempt:
     return found
 
 
+def _heard(site: Services, attempt: str, name: str) -> Attempt:
+    """The attempt of a replica that has said something just now."""
+    found = _live(site, attempt)
+    site.leases.hear(found, _replica(found, name), site.commands.clock.now())
+    return found
+
+
 def _replica(attempt: Attempt, name: str) -> Replica:
     for replica in attempt.replicas:
         if f"{replica.role}-{replica.index}" == name:
@@ -92,7 +108,7 @@ def _replica(attempt: Attempt, name: str) -> Replica:
 
 
 def _keep_lines(site: Services, attempt: str, replica: str, body: Any) -> None:
-    _replica(_live(site, attempt), replica)
+    _heard(site, attempt, replica)
     found = body.get("lines", []) if isinstance(body, dict) else None
     if not isinstance(found, list) or not all(map(_is_line, found)):
         raise BadSpec([Violation("lines", "a list of {n, t, s, m} is needed")])
@@ -128,6 +144,7 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
             message=_text(body.get("message", ""))[:_MOST_MESSAGE_CHARACTERS],
             out_of_memory=bool(body.get("out_of_memory")),
             restarts=int(body.get("restarts", 0)),
+            sign=_text(body.get("sign", ""))[:_MOST_MESSAGE_CHARACTERS],
         )
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise BadSpec([Violation("report", f"not a report: {error}")]) from None

@@ -1,16 +1,91 @@
-"""`stoker nodes`: the machines."""
+"""`stoker nodes`: the machines, and whether they are given work."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import click
 
 from stoker.cli import session, show
+from stoker.cli.main import Nouns
+
+name_argument = click.argument("name", metavar="NODE")
+why_option = click.option("--why", default="", metavar="TEXT", help="Why: jobs that wait for it are told so.")
 
 
-@click.command("nodes")
+@click.group("nodes", cls=Nouns, invoke_without_command=True)
 @session.json_option
-def command(as_json: bool) -> None:
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> None:
+    """The machines, real and declared, and whether they are given work. Without a command: list them."""
+    if context.invoked_subcommand is None:
+        _list(as_json)
+
+
+@command.command("list")
+@session.json_option
+def list_nodes(as_json: bool) -> None:
     """List the machines, real and declared, and what is free on them."""
+    _list(as_json)
+
+
+@command.command("describe")
+@name_argument
+@session.json_option
+def describe(name: str, as_json: bool) -> None:
+    """Show one machine: what it has, who runs there, whether it takes work, what it was to blame for."""
+    node = session.client().node(name)
+    if as_json:
+        show.data(node)
+        return
+    show.table(["FIELD", "VALUE"], [[field, value] for field, value in _fields(node) if value != ""])
+    for fault in node["faults"]:
+        show.note(f"{show.ago(fault['at'])}: {fault['job']}: {fault['what']}")
+
+
+@command.command("cordon")
+@name_argument
+@why_option
+@session.json_option
+def cordon(name: str, why: str, as_json: bool) -> None:
+    """Give NODE nothing new. What runs there runs on.
+
+    Slurm calls it DRAIN. It lasts until `stoker nodes uncordon`, also when the server or the node is restarted.
+    """
+    _done(session.client().cordon(name, why=why), as_json, lambda node: f"{name} is given nothing new")
+
+
+@command.command("drain")
+@name_argument
+@click.option(
+    "--grace", metavar="TIME", help="Let what runs there run on for so long: 90s, 30m, 2h.  [default: not at all]"
+)
+@why_option
+@session.json_option
+def drain(name: str, grace: str | None, why: str, as_json: bool) -> None:
+    """Give NODE nothing new, and empty it, as before maintenance.
+
+    Who still runs there when the time is nearly over gets SIGTERM, and its own grace to write a checkpoint; it is queued again
+    at once, and that costs it no retry. Without --grace everybody is asked now.
+    """
+    from stoker.simulate.request import span
+
+    seconds = span(grace, "--grace") if grace else 0.0
+    node = session.client().drain(name, why=why, within_seconds=seconds)
+    _done(node, as_json, lambda node: f"{name} is given nothing new, and is emptied {_when(seconds)}{_who(node)}")
+
+
+@command.command("uncordon")
+@name_argument
+@session.json_option
+def uncordon(name: str, as_json: bool) -> None:
+    """Give NODE work again, and forgive what it was to blame for."""
+    _done(session.client().uncordon(name), as_json, lambda node: f"{name} is given work again" + _but(node))
+
+
+def _list(as_json: bool) -> None:
     nodes = session.client().nodes()
     if as_json:
         show.data({"nodes": nodes})
@@ -18,12 +93,10 @@ def command(as_json: bool) -> None:
     rows = [
         [
             node["name"],
-            node["state"],
+            _state(node),
             "virtual" if node["virtual"] else node["engine"],
             node["machine_type"],
-            f"{node['accelerators_free']:g}/{node['accelerators']} {node['accelerator']}"
-            if node["accelerators"]
-            else "",
+            _gpus(node),
             f"{node['vcpus']:g}" + (" (soft)" if node["soft"] else ""),
             f"{node['memory_gb']:g}" + (" (soft)" if node["soft"] else ""),
             ", ".join(node["jobs"]),
@@ -31,7 +104,71 @@ def command(as_json: bool) -> None:
         for node in nodes
     ]
     show.table(["NAME", "STATE", "KIND", "MACHINE_TYPE", "GPUS_FREE", "VCPUS", "MEMORY_GB", "JOBS"], rows)
+    for node in nodes:
+        if node["cordon"]:
+            show.note(f"{node['name']}: {_cordon(node)}")
     if any(node["soft"] for node in nodes):
         show.note(
             "soft: one job alone may ask for more vCPUs and memory than there are; GPUs are always counted strictly"
         )
+
+
+def _fields(node: Mapping[str, Any]) -> list[tuple[str, object]]:
+    return [
+        ("name", node["name"]),
+        ("state", _state(node)),
+        ("takes_work", "yes" if node["takes_work"] else "no"),
+        ("cordon", _cordon(node) if node["cordon"] else ""),
+        ("leaving_at", _in(node["leaving_at"]) if node["leaving_at"] else ""),
+        ("engine", node["engine"] + (" (virtual)" if node["virtual"] else "")),
+        ("region", node["region"]),
+        ("zone", node["zone"]),
+        ("machine_type", node["machine_type"]),
+        ("gpus_free", _gpus(node)),
+        ("vcpus", f"{node['vcpus']:g}"),
+        ("memory_gb", f"{node['memory_gb']:g}"),
+        ("lease_seconds", f"{node['lease_seconds']:g}" if node["lease_seconds"] else ""),
+        ("jobs", ", ".join(node["jobs"])),
+    ]
+
+
+def _state(node: Mapping[str, Any]) -> str:
+    """`UP`, `UP cordoned`, `DOWN drained`."""
+    cordon = node["cordon"]
+    word = "" if cordon is None else " cordoned" if cordon["empty_at"] is None else " drained"
+    return str(node["state"]) + word + (" leaving" if node["leaving_at"] else "")
+
+
+def _cordon(node: Mapping[str, Any]) -> str:
+    cordon = node["cordon"]
+    empty = f", to be empty {_in(cordon['empty_at'])}," if cordon["empty_at"] is not None else ""
+    return f"cordoned by {cordon['by']} {show.ago(cordon['at'])}{empty}: {cordon['why']}"
+
+
+def _in(moment: float) -> str:
+    """How long until a moment: `in 29m58s`."""
+    left = moment - time.time()
+    return f"in {show.duration(left)}" if left > 0 else "now"
+
+
+def _gpus(node: Mapping[str, Any]) -> str:
+    return f"{node['accelerators_free']:g}/{node['accelerators']} {node['accelerator']}" if node["accelerators"] else ""
+
+
+def _when(seconds: float) -> str:
+    return f"within {show.duration(seconds)}" if seconds else "now"
+
+
+def _who(node: Mapping[str, Any]) -> str:
+    return f": {', '.join(node['jobs'])} will go on elsewhere" if node["jobs"] else ": nobody runs there"
+
+
+def _but(node: Mapping[str, Any]) -> str:
+    return "" if node["takes_work"] else f", as soon as it is UP (it is {_state(node)})"
+
+
+def _done(node: Mapping[str, Any], as_json: bool, text: Callable[[Mapping[str, Any]], str]) -> None:
+    if as_json:
+        show.data(node)
+    else:
+        show.done(text(node))

@@ -1,48 +1,136 @@
-"""The nodes: the machines on which replicas can run."""
+"""The nodes: the machines on which replicas can run, and whether they are given work."""
 
 from __future__ import annotations
 
-from fastapi import Request
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Path, Request
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from stoker.api.services import services
+from stoker.api.services import Services, read_json, services, user
+from stoker.control.commands import no_such_node
+from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import split_job_id
 from stoker.core.node import Node
+from stoker.core.world import World
 from stoker.scheduling.free import Free
 
 from .answers import a_router, answer, declares
+from .schemas.requests import CordonRequest, DrainRequest
 from .schemas.server import Node as NodeRow
 from .schemas.server import Nodes
+from .submit import takes
 
 router = a_router("nodes")
+
+NodeName = Annotated[str, Path(description="The node's name.", examples=["local-nvidia_tesla_t4"])]
+GONE = "GONE"
+_Asked = TypeVar("_Asked", bound=BaseModel)
 
 
 @router.get("/nodes", responses=declares(Nodes))
 def list_nodes(request: Request) -> Response:
     """The nodes, with what is free on them: the real ones first, then by name."""
-    world = services(request).store.world()
-    free = Free.of(world)
-    found: Nodes = {
-        "nodes": [_row(node, free) for node in sorted(world.nodes.values(), key=lambda n: (n.virtual, n.name))]
-    }
+    found: Nodes = {"nodes": _rows(services(request).store.world())}
     return answer(found)
 
 
-def _row(node: Node, free: Free) -> NodeRow:
-    place = free.index.get(node.name)  # None: a node that is not UP takes nothing
+@router.get("/nodes/{node}", responses=declares(NodeRow, 404))
+def get_node(node: NodeName, request: Request) -> Response:
+    """One node, with what it was to blame for."""
+    return answer(_row_of(services(request), node))
+
+
+@router.post(
+    "/nodes/{node}:cordon",
+    responses=declares(NodeRow, 400, 404, 413, 415, 503),
+    openapi_extra=takes(CordonRequest.model_json_schema(), {"why": "new driver"}, "Why."),
+)
+async def cordon_node(node: NodeName, request: Request) -> Response:
+    """Give a node nothing new. What runs there runs on. It lasts until the node is uncordoned, whoever restarts."""
+    asked = _read(CordonRequest, await read_json(request))
+    return await run_in_threadpool(_cordon, services(request), node, user(request), asked.why, None)
+
+
+@router.post(
+    "/nodes/{node}:drain",
+    responses=declares(NodeRow, 400, 404, 413, 415, 503),
+    openapi_extra=takes(
+        DrainRequest.model_json_schema(), {"why": "maintenance", "within_seconds": 1800.0}, "Why, and by when."
+    ),
+)
+async def drain_node(node: NodeName, request: Request) -> Response:
+    """Cordon a node, and have it empty by a moment. Who is asked to stop goes on elsewhere; that costs no retry."""
+    asked = _read(DrainRequest, await read_json(request))
+    return await run_in_threadpool(_cordon, services(request), node, user(request), asked.why, asked.within_seconds)
+
+
+@router.post("/nodes/{node}:uncordon", responses=declares(NodeRow, 404, 503))
+def uncordon_node(node: NodeName, request: Request) -> Response:
+    """Give a node work again, and forgive what it was to blame for."""
+    site = services(request)
+    row = _row_of(site, node)
+    site.commands.uncordon(node, owner=user(request))
+    forgiven: NodeRow = {**row, "cordon": None, "faults": []}
+    return answer(next((row for row in _rows(site.store.world()) if row["name"] == node), forgiven))
+
+
+def _cordon(site: Services, node: str, owner: str, why: str, within_seconds: float | None) -> Response:
+    site.commands.cordon(node, owner=owner, why=why, empty_in_seconds=within_seconds)
+    return answer(_row_of(site, node))
+
+
+def _read(kind: type[_Asked], body: Any) -> _Asked:
+    try:
+        return kind.model_validate(body)
+    except ValidationError as error:
+        raise BadSpec([Violation(".".join(map(str, e["loc"])) or "body", e["msg"]) for e in error.errors()]) from None
+
+
+def _row_of(site: Services, name: str) -> NodeRow:
+    rows = {row["name"]: row for row in _rows(site.store.world())}
+    if name not in rows:
+        raise no_such_node(name, rows)
+    return rows[name]
+
+
+def _rows(world: World) -> list[NodeRow]:
+    """What there is, and what is not there and yet cordoned."""
+    cordoned = sorted(record.node for record in world.records.values() if record.cordon is not None)
+    gone = [Node(name=name, engine="", vcpus=0.0) for name in cordoned if name not in world.nodes]
+    there = sorted(world.nodes.values(), key=lambda node: (node.virtual, node.name))
+    room = Free(there)
+    for attempt in world.attempts.values():
+        room.hold(world.jobs[attempt.job].spec, attempt)
+    return [_row(node, room, world) for node in there] + [_row(node, room, world) for node in gone]
+
+
+def _row(node: Node, room: Free, world: World) -> NodeRow:
+    place, record = room.index.get(node.name), world.records.get(node.name)
+    cordon = None if record is None else record.cordon
+    takes_work = place is not None and world.takes_work(node)
     return {
         "name": node.name,
         "engine": node.engine,
-        "state": str(node.state),
+        "state": GONE if place is None else str(node.state),
+        "takes_work": takes_work,
+        "cordon": None
+        if cordon is None
+        else {"why": cordon.why, "by": cordon.by, "at": cordon.at, "empty_at": cordon.empty_at},
+        "leaving_at": node.leaving_at,
+        "lease_seconds": node.lease_seconds,
+        "faults": [{"job": f.job, "at": f.at, "what": f.what} for f in (() if record is None else record.faults)],
         "region": node.region,
         "zone": node.zone,
         "machine_type": node.machine,
         "virtual": node.virtual,
         "accelerator": node.accelerator,
         "accelerators": len(node.devices),
-        "accelerators_free": 0 if place is None else int(free.milli[place]) / 1000,
+        "accelerators_free": int(room.milli[place]) / 1000 if place is not None and takes_work else 0,
         "vcpus": node.vcpus,
         "memory_gb": node.memory_gb,
         "soft": node.soft,
-        "jobs": [] if place is None else [split_job_id(job)[1] for job in free.names_on([place])],
+        "jobs": [] if place is None else [split_job_id(job)[1] for job in room.names_on([place])],
     }

@@ -1,4 +1,4 @@
-"""What is asked for: a plain command to run."""
+"""What is asked for: a plain command to run, a node to be cordoned or drained."""
 
 from __future__ import annotations
 
@@ -56,3 +56,27 @@ class RunRequest(BaseModel):
     resumable: Annotated[bool, _may("Started again, it goes on from its checkpoint.", False)] = False
     max_running_seconds: Annotated[float, _may("It is cancelled after so long.", 3600.0, gt=0, lt=1e12)] = 604800.0
     rehearse: Annotated[bool, _may("Run it on virtual nodes that are made for it.", False)] = False
+
+
+class CordonRequest(BaseModel):
+    """Give a node nothing new."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    why: Annotated[Text, _may("Why: jobs that wait for the node are told so.", "new driver", max_length=1000)] = ""
+
+
+class DrainRequest(CordonRequest):
+    """Give a node nothing new, and have it empty."""
+
+    within_seconds: Annotated[
+        float,
+        _may(
+            "By when it has to be empty. What still runs there is asked to stop its own grace before that, so that it writes"
+            " a checkpoint; with 0, at once.",
+            1800.0,
+            ge=0,
+            lt=1e9,
+            allow_inf_nan=False,
+        ),
+    ] = 0.0

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from .words import says
+from .words import Time, says
 
 
 class JobCounts(TypedDict):
@@ -55,12 +55,43 @@ class Settings(TypedDict):
     settings: list[Setting]
 
 
+class Cordon(TypedDict):
+    """Somebody's wish that a node be given nothing new."""
+
+    why: Annotated[str, says("Why, as it was said.", "new driver")]
+    by: Annotated[str, says("Who wants it: a user, or `stoker` itself, for a node by which jobs failed.", "ada")]
+    at: Annotated[float, says(f"Since when. {Time}", 1760000000.0)]
+    empty_at: Annotated[
+        float | None,
+        says(f"By when what runs there has to be gone; null: it runs to its own end. {Time}", 1760001800.0),
+    ]
+
+
+class Fault(TypedDict):
+    """A failure for which a node is to blame."""
+
+    job: Annotated[str, says("The job that failed, with its project.", "local/train_3f2a")]
+    at: Annotated[float, says(f"When. {Time}", 1760000000.0)]
+    what: Annotated[str, says("What happened.", "the node was lost")]
+
+
 class Node(TypedDict):
     """A machine, real or declared, and what is free on it."""
 
     name: Annotated[str, says("Its name.", "local-nvidia_tesla_t4")]
     engine: Annotated[str, says("The engine that starts replicas on it.", "local")]
-    state: Annotated[str, says("UP, DRAINING or DOWN.", "UP")]
+    state: Annotated[
+        str, says("What its engine says: UP, DRAINING or DOWN; GONE: nothing, and it is known as cordoned.", "UP")
+    ]
+    takes_work: Annotated[bool, says("Whether it is given anything new: UP, not cordoned, and not leaving.", False)]
+    cordon: Cordon | None
+    leaving_at: Annotated[
+        float | None, says(f"When its machine goes away, where its engine was told so. {Time}", 1760003600.0)
+    ]
+    lease_seconds: Annotated[
+        float, says("How long replicas run on there without being heard of; 0: the server shares its fate.", 0.0)
+    ]
+    faults: Annotated[list[Fault], says("What it was to blame for within a day, oldest first.", [])]
     region: Annotated[str, says("Its region; empty stands for any.", "")]
     zone: Annotated[str, says("Its zone.", "local")]
     machine_type: Annotated[str, says("Its machine type, where it has one.", "n1-highcpu-16")]

@@ -1,0 +1,65 @@
+"""`stoker nodes`: what is shown, and what is wanted of a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+A, B = "virtual-8", "virtual-9"
+
+
+@pytest.fixture
+def nodes(served: Cli) -> Iterator[Cli]:
+    """The command line with a server, on which no node is cordoned afterwards."""
+    yield served
+    for name in (A, B):
+        assert served("nodes", "uncordon", name).code == 0
+
+
+def row_of(nodes: Cli, name: str) -> str:
+    return next(line for line in nodes("nodes").out.splitlines() if line.startswith(f"{name} "))
+
+
+def test_without_a_command_the_nodes_are_listed(nodes: Cli) -> None:
+    assert nodes("nodes").out == nodes("nodes", "list").out
+    plain = json.loads(nodes("nodes", "--json").out)
+    assert plain == json.loads(nodes("nodes", "list", "--json").out)
+    assert {A, B} <= {node["name"] for node in plain["nodes"]}
+
+
+def test_cordon_and_uncordon(nodes: Cli) -> None:
+    ran = nodes("nodes", "cordon", A, "--why", "new driver")
+    assert (ran.code, ran.out) == (0, "") and f"{A} is given nothing new" in ran.err
+    assert "UP cordoned" in row_of(nodes, A) and "0/4" in row_of(nodes, A)
+    assert f"{A}: cordoned by " in nodes("nodes").err and ": new driver" in nodes("nodes").err
+    assert "takes_work  no" in nodes("nodes", "describe", A).out
+    assert f"{A} is given work again" in nodes("nodes", "uncordon", A).err
+    assert "UP cordoned" not in row_of(nodes, A)
+
+
+def test_drain(nodes: Cli) -> None:
+    ran = nodes("nodes", "drain", A)
+    assert "is emptied now: nobody runs there" in ran.err
+    assert "UP drained" in row_of(nodes, A)
+    found = json.loads(nodes("nodes", "drain", B, "--grace", "30m", "--why", "power", "--json").out)["cordon"]
+    assert (found["empty_at"] - found["at"], found["why"]) == (1800.0, "power")
+    assert f"{B}: cordoned by " in nodes("nodes").err and "to be empty in 29m" in nodes("nodes").err
+
+
+WRONG: list[tuple[tuple[str, ...], int, str]] = [
+    (("cordon", "virtual-99x"), 3, "there is no node 'virtual-99x'; did you mean virtual-9"),
+    (("describe", "nothing-like-it"), 3, "there is no node 'nothing-like-it'"),
+    (("drain", A, "--grace", "soon"), 6, "--grace: 'soon' is not a time above 0"),
+    (("uncordn", A), 2, "did you mean `stoker nodes uncordon`?"),
+    (("cordon",), 2, "NODE"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "said"), WRONG, ids=[" ".join(words) for words, _, _ in WRONG])
+def test_what_is_wrong_is_said(nodes: Cli, words: tuple[str, ...], code: int, said: str) -> None:
+    ran = nodes("nodes", *words)
+    assert ran.code == code and said in ran.err and "Traceback" not in ran.err
