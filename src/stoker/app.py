@@ -83,7 +83,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         uv=_find_uv(),
     )
     engines = {"local": engine}
-    store = SqlStore(home / "stoker.db", clock)
+    store = SqlStore(config["database"] or home / "stoker.db", clock)
     files = make_files(config)
     objects = Objects(files, home)
     logs = Logs(home / "logs")

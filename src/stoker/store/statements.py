@@ -5,9 +5,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import bindparam
 
-from .schema import attempts, holdings, jobs, nodes, story
+from .schema import attempts, holdings, jobs, lead, nodes, story
 
-LAST_POSITION = sa.select(sa.func.max(story.c.n))  # where the story stands
+LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(story.c.n), 0))  # where the story stands
+STANDING = sa.select(  # the same, with the term
+    LAST_POSITION.scalar_subquery().label("position"),
+    sa.select(sa.func.coalesce(sa.func.max(lead.c.term), 0)).scalar_subquery().label("term"),
+)
 STORY_AFTER = (
     sa.select(story).where(story.c.n > bindparam("after")).order_by(story.c.n).limit(bindparam("most"))
 )  # of all
@@ -61,3 +65,9 @@ RELEASE = sa.delete(holdings).where(holdings.c.attempt == bindparam("holder"))  
 ADD_NODE = sa.insert(nodes)  # as last seen
 DROP_NODE = sa.delete(nodes).where(nodes.c.name == bindparam("node_name"))  # before it is added anew, or for good
 READ_NODES = sa.select(nodes.c.body)  # all of them
+
+LEADER = sa.select(lead)  # who took the lead last
+FIRST_TERM = sa.insert(lead)  # somebody leads for the first time
+NEXT_TERM = sa.update(lead).values(  # or takes the lead from another
+    term=lead.c.term + 1, who=bindparam("leader"), since=bindparam("from_now")
+)
