@@ -52,6 +52,11 @@ class Config:
         """Everything that a server keeps lies here."""
         return Path(self["home"])
 
+    @property
+    def shown_database(self) -> str:
+        """Where the state is kept, as it may be shown."""
+        return str(shown("database", self["database"])) or str(self.home)
+
 
 def _text(value: Any) -> str:
     if isinstance(value, str | int | float) and not isinstance(value, bool):

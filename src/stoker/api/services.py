@@ -14,9 +14,10 @@ from starlette.requests import Request
 
 from stoker.config import Config
 from stoker.control.commands import Commands
+from stoker.control.leading import not_leading
 from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
-from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
+from stoker.core.errors import BadSpec, StokerError, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.store.base import Store
@@ -49,7 +50,12 @@ class Services:
     uploads: Uploads
     engines: dict[str, Engine]
     bell: Bell
-    shut_down: Callable[[], None]
+    shut_down: Callable[[], None] = lambda: None
+    leads: Callable[[], bool] = lambda: True  # or it stands by
+
+    def refusal(self) -> StokerError:
+        """What is said to who wants something changed while another server leads."""
+        return not_leading(self.store.leader())
 
 
 def services(request: Request) -> Services:
