@@ -247,6 +247,7 @@ def write_setting(config: Config, name: str, text: str | None) -> None:
             raise BadSpec([Violation(name, f"{shown(name, text)!r}: {error}")]) from error
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
+    temporary.touch(mode=0o600)  # a database's password may be in it
     temporary.write_text(yaml.safe_dump(kept, sort_keys=True))
     temporary.replace(path)
 

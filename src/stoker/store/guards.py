@@ -40,8 +40,13 @@ class Guard:
             f"CREATE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
             f" PERFORM pg_advisory_xact_lock({WRITE_LOCK});"
             f" IF ({self.when}) THEN RAISE EXCEPTION '{self.message}' USING ERRCODE = 'integrity_constraint_violation';"
-            f" END IF; RETURN {row}; END $$;"
-            f" CREATE TRIGGER {self.name} BEFORE {self.event} ON {self.table}"
+            f" END IF; RETURN {row}; END $$; {self.postgresql_trigger()}"
+        )
+
+    def postgresql_trigger(self) -> str:
+        """That which calls its function."""
+        return (
+            f"CREATE TRIGGER {self.name} BEFORE {self.event} ON {self.table}"
             f" FOR EACH ROW EXECUTE FUNCTION {self.name}()"
         )
 
