@@ -29,6 +29,7 @@ from stoker.store.memory import MemoryStore
 from stoker.store.sql import SqlStore
 
 from .builders import House, a_house
+from .postgresql import fresh_database, postgresql
 
 hypothesis.settings.register_profile("stoker", deadline=None)  # how long an example takes is the machine's affair
 hypothesis.settings.load_profile("stoker")
@@ -40,12 +41,43 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["memory", "sql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Store]:
     """Every kind of store."""
-    made = MemoryStore(clock) if request.param == "memory" else SqlStore(tmp_path / "stoker.db", clock)
+    made = (
+        MemoryStore(clock)
+        if request.param == "memory"
+        else SqlStore(request.getfixturevalue(f"{request.param}_database"), clock)
+    )
     yield made
     made.close()
+
+
+@pytest.fixture
+def sqlite_database(tmp_path: Path) -> Path:
+    """Where a SQLite database may be made."""
+    return tmp_path / "stoker.db"
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """A real PostgreSQL server, started once for all tests."""
+    with postgresql() as url:
+        yield url
+
+
+@pytest.fixture
+def postgresql_database(postgresql_server: str) -> Iterator[str]:
+    """An empty database on it."""
+    with fresh_database(postgresql_server) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Path | str:
+    """An empty database of each kind."""
+    found: Path | str = request.getfixturevalue(f"{request.param}_database")
+    return found
 
 
 @pytest.fixture

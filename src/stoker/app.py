@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -11,10 +10,9 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 import psutil
 
@@ -26,6 +24,7 @@ from stoker.clock import Clock, SystemClock
 from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
+from stoker.control.leading import Leading
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
 from stoker.control.site_file import read_site
@@ -43,6 +42,7 @@ from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
 from stoker.store.base import Store
 from stoker.store.files import Files, has_cloud_credentials
+from stoker.store.lead import lead_of
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
@@ -60,21 +60,29 @@ class Stoker:
     store: Store
     loop: Loop
     services: Services
-
-    def close(self) -> None:
-        """End the loop, write what is pending."""
-        self.loop.stop()
-        self.store.close()
+    be_found_at: Callable[[str], None]  # lets replicas find the server
 
 
-def build(config: Config, *, url: str, clock: Clock | None = None, driver: Driver | None = None) -> Stoker:
-    """Tie a Stoker together. `url`: where its replicas will reach it."""
+def build(
+    config: Config,
+    *,
+    url: str = "",
+    clock: Clock | None = None,
+    driver: Driver | None = None,
+    upgrade: bool = True,
+    leads: Callable[[], bool] = lambda: True,
+) -> Stoker:
+    """Tie a Stoker together.
+
+    `url`: where its replicas will reach it; empty, if that is said later. `upgrade`: whether it may bring the database's
+    schema up to date. `leads`: whether it may write now.
+    """
     home, clock = config.home, clock or SystemClock()
     tokens = read_or_make_token(home / "token")
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
-    engine: Engine = LocalEngine(
+    engine = LocalEngine(
         home,
         nodes=nodes,
         runtime=Path(build_runtime(str(home / "cache"))),
@@ -82,11 +90,11 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         token=tokens.of_attempt,
         uv=_find_uv(),
     )
-    engines = {"local": engine}
-    store = SqlStore(home / "stoker.db", clock)
+    engines: dict[str, Engine] = {"local": engine}
+    store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     files = make_files(config)
     objects = Objects(files, home)
-    logs = Logs(home / "logs")
+    logs = Logs(home / "logs", writes=leads)
     rules = rules_of(read_site(config))
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
     images |= {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
@@ -121,24 +129,33 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         engines=engines,
         leases=loop.leases,
         bell=bell,
-        shut_down=lambda: None,
+        leads=leads,
     )
-    return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services)
+    return Stoker(
+        config=config, tokens=tokens, store=store, loop=loop, services=services, be_found_at=engine.be_found_at
+    )
 
 
-def serve(config: Config) -> None:
-    """Run the server until it is told to end. Raises Unavailable if it cannot start."""
+def serve(config: Config, *, standby: bool = False) -> None:
+    """Run the server until it is told to end. `standby`: also while another leads. Raises Unavailable if it cannot start."""
     import uvicorn
 
     from stoker.api.app import make_app
 
     home = config.home
-    lock = take_home(home)
+    lead = lead_of(home, config["database"])
+    is_first = lead.take()
+    if not is_first and not standby:
+        raise Unavailable(
+            f"another server uses {config.shown_database} already",
+            fix="stoker status shows it; stoker up --standby takes over from it; or set STOKER_HOME to another folder",
+        )
     listening = listen(config)
     host, port = config["host"], listening.getsockname()[1]
     check_exposure(config)
     url = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
-    stoker = build(config, url=url)
+    leading: Leading | None = None
+    stoker = build(config, upgrade=is_first, leads=lambda: leading is not None and leading.leads())
     server: uvicorn.Server | None = None
 
     def shut_down() -> None:
@@ -160,37 +177,32 @@ def serve(config: Config) -> None:
         )
     )
     about = {"url": url, "pid": os.getpid(), "version": __version__, "started_at": time.time(), "auth": config["auth"]}
-    stoker.loop.start()
-    try:
+    mine = home / f"standby-{os.getpid()}.json"
+
+    def began() -> None:
+        stoker.be_found_at(url)
         _write(home / "server.json", json.dumps(about))
-        _log.warning("stoker %s listens on %s, home %s", __version__, url, home)
+        mine.unlink(missing_ok=True)
+
+    leading = Leading(
+        lead=lead, store=stoker.store, loop=stoker.loop, who=url, began=began, looked=stoker.services.bell.ring
+    )
+    try:
+        if is_first:
+            leading.begin()
+        else:
+            home.mkdir(parents=True, exist_ok=True)
+            _write(mine, json.dumps(about))
+        leading.start()
+        does = "leads" if is_first else "stands by"
+        _log.warning("stoker %s listens on %s, home %s, and %s", __version__, url, home, does)
         server.run(sockets=[listening])
     finally:
-        (home / "server.json").unlink(missing_ok=True)
-        stoker.close()
-        lock.close()
-
-
-def take_home(home: Path) -> IO[str]:
-    """Lock the state folder: one server per home. Raises Unavailable."""
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        home.chmod(0o700)  # what jobs print and the database are for this user alone
-        lock = open(home / "server.lock", "w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-            raise
-    except BlockingIOError:
-        raise Unavailable(
-            f"another server uses {home} already", fix="stoker status shows it; or set STOKER_HOME to another folder"
-        ) from None
-    except OSError as error:
-        raise Unavailable(
-            f"{home} cannot be used: {error.strerror or error}", fix="set STOKER_HOME to a folder of yours"
-        ) from None
-    return lock
+        for named in (mine, home / "server.json"):
+            if _pid_in(named) == os.getpid():
+                named.unlink(missing_ok=True)
+        leading.stop()
+        stoker.store.close()
 
 
 def listen(config: Config) -> socket.socket:
@@ -263,6 +275,14 @@ def _find_uv() -> str:
     """uv, which came with Stoker."""
     beside = Path(sys.executable).with_name("uv")
     return str(beside) if beside.exists() else shutil.which("uv") or "uv"
+
+
+def _pid_in(path: Path) -> int:
+    """The process that a file like server.json names; 0 for none."""
+    try:
+        return int(json.loads(path.read_text())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def _write(path: Path, text: str) -> None:

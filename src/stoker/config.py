@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,11 @@ class Config:
     def home(self) -> Path:
         """Everything that a server keeps lies here."""
         return Path(self["home"])
+
+    @property
+    def shown_database(self) -> str:
+        """Where the state is kept, as it may be shown."""
+        return str(shown("database", self["database"])) or str(self.home)
 
 
 def _text(value: Any) -> str:
@@ -101,6 +107,13 @@ def _one_of(*choices: str) -> Parser:
     return parse
 
 
+def _database(value: Any) -> str:
+    text = _text(value)
+    if text and not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("a URL such as postgresql://user@host/stoker is needed, or nothing for SQLite in the home")
+    return text
+
+
 def default_home(environment: Mapping[str, str]) -> str:
     """The user's data folder, by the habits of the system."""
     if sys.platform == "darwin":
@@ -117,6 +130,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("host", _text, "127.0.0.1", "The address that the server listens on."),
     Setting("port", _port, 7077, "The port that the server listens on; 0 takes any that is free."),
     Setting("auth", _flag, True, "Whether the server asks for a token. Without it, only on loopback."),
+    Setting(
+        "database",
+        _database,
+        "",
+        "Where the state is kept: a URL such as `postgresql://user:password@host/stoker` (docs/reliability.md). Default:"
+        " SQLite, in the file `stoker.db` in the home.",
+    ),
     Setting("hold", _flag, False, "Accept jobs, but start none (an admin's pause)."),
     Setting("fake", _text, "", "Virtual nodes to declare, such as 10x4xT4,3xn1-highmem-8."),
     Setting(
@@ -164,8 +184,13 @@ SECRETS = frozenset({"token"})
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
+_PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)|(password=)[^&]*")
+
+
 def shown(name: str, value: Any) -> Any:
-    """The value of a setting as it may be shown; of a secret only that it is set."""
+    """The value of a setting as it may be shown; of a secret only that it is set, and of a URL all but its password."""
+    if name == "database":
+        return _PASSWORD.sub(r"\1\2***", str(value))
     return "(set)" if name in SECRETS and value else value
 
 
@@ -194,7 +219,9 @@ def read_config(
                 try:
                     values[setting.name] = Value(setting.parse(layer[setting.name]), source)
                 except (ValueError, TypeError) as error:
-                    violations.append(Violation(setting.name, f"{layer[setting.name]!r} ({source}): {error}"))
+                    violations.append(
+                        Violation(setting.name, f"{shown(setting.name, layer[setting.name])!r} ({source}): {error}")
+                    )
                 break
     values["home"] = Value(home, values["home"].source)
     if violations:
@@ -217,9 +244,10 @@ def write_setting(config: Config, name: str, text: str | None) -> None:
         try:
             kept[name] = BY_NAME[name].parse(text)
         except (ValueError, TypeError) as error:
-            raise BadSpec([Violation(name, f"{text!r}: {error}")]) from error
+            raise BadSpec([Violation(name, f"{shown(name, text)!r}: {error}")]) from error
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
+    temporary.touch(mode=0o600)  # a database's password may be in it
     temporary.write_text(yaml.safe_dump(kept, sort_keys=True))
     temporary.replace(path)
 

@@ -27,11 +27,13 @@ from stoker.core.site import Site
 from stoker.kinds.training import Training
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
+from stoker.store.databases import Database
 from stoker.store.files import Files
+from stoker.store.group_commit import GroupCommit, Known, _Batch
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
-from stoker.store.sql import SqlStore, _Batch
+from stoker.store.sql import SqlStore
 
 from .cluster import Cluster, SimulatedEngine
 from .faults import Faults
@@ -63,29 +65,54 @@ WRITES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "CREATE")
 STATEMENTS = Statements()
 
 
+class FrailCommits(GroupCommit):
+    """The real writing without its thread: whoever commits writes, and may die at any statement of it."""
+
+    def __init__(self, database: Database, clock: Clock, known: Known) -> None:
+        self._database, self._clock, self._known = database, clock, known
+
+    def commit(self, changes: Sequence[Change], by: str, term: int | None) -> int:
+        """Write in this thread."""
+        batch = _Batch(changes, by, term)
+        self._write([batch])
+        return batch.done.result()
+
+    def close(self) -> None:
+        """Nothing is pending."""
+
+
 class FrailStore(SqlStore):
-    """The real store without its thread: whoever commits writes, and may die at any statement of it."""
+    """The real store in one thread, with others that write in between, and with statements at which it may die."""
 
     def __init__(self, path: Path, clock: Clock, faults: Faults, meanwhile: Callable[[], None]) -> None:
         self._faults = STATEMENTS.faults = faults
         self._meanwhile = meanwhile
         super().__init__(path, clock)
+        self._commits.close()
+        self._commits = FrailCommits(self._database, self._clock, self._known)
 
-    def commit(self, changes: Sequence[Change], *, by: str) -> int:
-        """Write in this thread."""
-        if not changes:
-            return self._position
-        if by == WRITER:
+    def commit(self, changes: Sequence[Change], *, by: str, term: int | None = None) -> int:
+        """Write, or die before it or after it."""
+        if changes and by == WRITER:
             self._meanwhile()
-        batch = _Batch(changes, by)
-        self._write([batch])
+        position = super().commit(changes, by=by, term=term)
         self._faults.crash("crash after a commit")
-        return batch.done.result()
+        return position
 
     def die(self) -> None:
         """Let go of the file as a process does that is killed: what is not committed never was."""
         STATEMENTS.faults = None
         self.close()
+
+    def look_again(self) -> None:
+        """See what another server has written: what the real one does every half a second, in a thread."""
+        found = self._read_position()
+        if found > self._known.position:
+            self._known.advance(found, nodes_changed=True)
+            self._known.ring()
+
+    def _watch(self) -> None:
+        """No thread: see look_again."""
 
 
 class FrailLogs(Logs):
@@ -163,15 +190,15 @@ class Server:
                     images=IMAGES,
                     rehearsal_engine="fake",
                 ),
-                queue=Queue(self.store, self.rules, clock),
+                queue=Queue(self.store, self.rules, clock, stopwatch=lambda: 0.0),
                 outlooks=PlayedOutlooks(store=self.store, rules=self.rules, clock=clock),
                 logs=self.logs,
                 files=files,
                 objects=objects,
                 uploads=Uploads(home / "uploads", objects, clock),
                 engines={"fake": engine},
+                leases=self.loop.leases,
                 bell=bell,
-                shut_down=lambda: None,
             )
         except BaseException:
             self.store.die()

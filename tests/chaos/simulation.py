@@ -18,7 +18,6 @@ from typing import Any
 from sqlalchemy.exc import OperationalError
 
 from stoker.clock import ManualClock
-from stoker.control.queue import Queue
 from stoker.core.errors import StokerError
 from stoker.core.ids import split_job_id
 from stoker.core.node import Node
@@ -353,8 +352,7 @@ class Simulation:
         holdings = self.watch.holdings()
         if holdings:
             raise Violated("9 usage", f"held though nothing lives: {holdings}")
-        queue = Queue(server.store, server.rules, self.server_clock)  # the server's own may be a little old
-        held = {standing.queue.name: standing.held for standing in queue.view().queues if standing.held}
+        held = {standing.queue.name: standing.held for standing in server.services.queue.view().queues if standing.held}
         if held:
             raise Violated("9 usage", f"the books say {held}, and nothing lives")
 

@@ -24,7 +24,7 @@ from stoker.core.changes import (
     Submit,
     UncordonNode,
 )
-from stoker.core.errors import AlreadyExists, Conflict, IllegalMove, NotFound
+from stoker.core.errors import AlreadyExists, Conflict, Deposed, IllegalMove, NotFound
 from stoker.core.job import Attempt, Placement, Reason, Replica, Request
 from stoker.core.node import Cordon, Fault, NodeRecord
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
@@ -243,6 +243,20 @@ class StoreContract:
         store.listen(heard.append)
         position = store.commit([Submit(job=a_job())], by="u")
         assert heard[-1] == position == store.position()
+
+    def test_what_an_earlier_term_decides_is_refused(self, store: Store) -> None:
+        assert store.leader() is None
+        store.commit([Submit(job=a_job())], by="u")
+        first = store.lead("http://a:1")
+        store.commit([Explain(job="p/j", reason=Reason(code="NO_ROOM", text="t", action="a"))], by="loop", term=first)
+        second = store.lead("http://b:2")
+        position, leader = store.position(), store.leader()
+        assert leader is not None and (leader.who, leader.term) == ("http://b:2", second) and second > first
+        with pytest.raises(Deposed):
+            store.commit([Open(attempt=an_attempt())], by="loop", term=first)
+        assert store.position() == position
+        store.commit([Open(attempt=an_attempt())], by="loop", term=second)
+        store.commit([Cancel(job="p/j", why="w", at=1.0)], by="u")  # what users want is of no term
 
     def test_many_threads_lose_nothing(self, store: Store) -> None:
         def submit(thread: int) -> None:

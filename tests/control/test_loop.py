@@ -199,7 +199,7 @@ def test_a_store_that_cannot_write_stops_a_round_and_the_next_goes_on(house: Hou
         def __getattr__(self, name: str) -> object:
             return getattr(house.store, name)
 
-        def commit(self, changes: list[Change], *, by: str) -> int:
+        def commit(self, changes: list[Change], *, by: str, term: int | None = None) -> int:
             raise Unavailable("the database cannot be written: disk full")
 
     house.submit(gpus=1)
@@ -289,7 +289,7 @@ class Meddled(MemoryStore):
         self.kind, self.meddle = kind, meddle
         self.is_done = False
 
-    def commit(self, changes: Sequence[Change], *, by: str) -> int:
+    def commit(self, changes: Sequence[Change], *, by: str, term: int | None = None) -> int:
         if by == "loop" and not self.is_done and any(isinstance(change, self.kind) for change in changes):
             self.is_done = True
             self.meddle(self)

@@ -42,8 +42,13 @@ def store() -> CountingStore:
     return CountingStore(ManualClock())
 
 
+def _no_time() -> float:
+    """A machine on which looking takes no time, so that nothing is ever a little old."""
+    return 0.0
+
+
 def a_queue(store: MemoryStore) -> Queue:
-    return Queue(store, rules_of(Site()), ManualClock())
+    return Queue(store, rules_of(Site()), ManualClock(), stopwatch=_no_time)
 
 
 def test_the_first_to_come_is_the_first(store: CountingStore) -> None:
@@ -91,7 +96,7 @@ def test_how_the_queues_stand_and_who_waits(tmp_path: Path) -> None:
         }
     )
     house = a_house(tmp_path, "n0:4 n1:4", site=site)
-    queue = Queue(house.store, rules_of(site), house.clock)
+    queue = Queue(house.store, rules_of(site), house.clock, stopwatch=_no_time)
     house.submit("runs", gpus=4, queue="lab")
     house.tick()
     house.submit("waits", gpus=4, queue="lab")
@@ -144,7 +149,7 @@ def test_whose_pause_is_over_stands_in_line_again() -> None:
     clock = ManualClock()
     store = CountingStore(clock)
     store.commit([NodeSeen(node=a_node("n0", 1)), Submit(job=a_job("a", gpus=1))], by="u")
-    queue = Queue(store, rules_of(Site()), clock)
+    queue = Queue(store, rules_of(Site()), clock, stopwatch=_no_time)
     assert queue.position("p/a") == 1
     now, failed = clock.now(), an_attempt(a_job("a", gpus=1), placed_at=clock.now())
     moves = [

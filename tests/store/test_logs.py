@@ -248,3 +248,27 @@ def read_bytes() -> int:
     found = re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text())
     assert found is not None
     return int(found[1])
+
+
+def test_what_another_server_adds_is_found_and_counted(tmp_path: Path) -> None:
+    """One stands by and reads while the other leads and writes; then they change places."""
+    leader, other = Logs(tmp_path), Logs(tmp_path, writes=lambda: False)
+    leader.append("p/j.1", "chief-0", [line(1), line(2)])
+    assert [found.n for found in other.since("p/j", 0)] == [1, 2]
+    leader.append("p/j.1", "chief-0", [a_line(n, float(n), "x" * 1000) for n in range(3, 200)])
+    assert [found.n for found in other.since("p/j", 150 * SECOND)] == list(range(150, 200))
+    assert [found.n for found in islice(other.until("p/j", 180 * SECOND), 2)] == [180, 179]
+    assert other.seal("p/j", 10**18) == 199 * SECOND  # what comes is later than the last line, no more is known
+    assert other.append("p/j.1", "chief-0", [line(199), line(200)]) == 200
+    assert leader.append("p/j.1", "chief-0", [line(200), line(201)]) == 201
+    assert [n for _, n, _ in read(other)] == list(range(1, 202))
+
+
+def test_who_only_reads_leaves_a_line_that_is_being_written(tmp_path: Path) -> None:
+    Logs(tmp_path).append("p/j.1", "chief-0", [line(1)])
+    path = tmp_path / "p" / "j.jsonl"
+    before = path.read_bytes() + b'{"a": "p/j.1", "r": "chi'
+    path.write_bytes(before)
+    other = Logs(tmp_path, writes=lambda: False)
+    assert [found.n for found in other.since("p/j", 0)] == [1]
+    assert path.read_bytes() == before

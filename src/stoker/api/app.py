@@ -19,11 +19,12 @@ from . import openapi
 from .auth import Guard, Tokens
 from .errors import on_bad_parameter, on_disconnect, on_http_error, on_stoker_error, on_unexpected_error
 from .services import Services
+from .standing_by import StandingBy
 
 
 def make_app(services: Services, tokens: Tokens, hosts: frozenset[str], *, needs_token: bool = True) -> ASGIApp:
     """The application, to be served."""
-    return Guard(routes(services), tokens, hosts, needs_token)
+    return Guard(StandingBy(routes(services), services.leads, services.refusal), tokens, hosts, needs_token)
 
 
 def routes(services: Services) -> FastAPI:

@@ -14,10 +14,11 @@ from starlette.requests import Request
 
 from stoker.config import Config
 from stoker.control.commands import Commands
+from stoker.control.leading import not_leading
 from stoker.control.leases import Leases
 from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
-from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
+from stoker.core.errors import BadSpec, StokerError, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.store.base import Store
@@ -51,7 +52,12 @@ class Services:
     engines: dict[str, Engine]
     leases: Leases
     bell: Bell
-    shut_down: Callable[[], None]
+    shut_down: Callable[[], None] = lambda: None
+    leads: Callable[[], bool] = lambda: True  # or it stands by
+
+    def refusal(self) -> StokerError:
+        """What is said to who wants something changed while another server leads."""
+        return not_leading(self.store.leader())
 
 
 def services(request: Request) -> Services:

@@ -35,6 +35,8 @@ VERBS: Mapping[str, str] = {
     "regions": "Look up regions",
     "local": "Train without a server, as gcloud's `local train`",
     "env": "Point gcloud and Google's Python clients at the server",
+    "backup": "Back up the home into one file, while the server runs",
+    "restore": "Bring a backup back",
     "config": "Show and change settings",
     "completion": "Print the completion script of a shell",
     "help": "Show the help of a command",

@@ -38,20 +38,15 @@ class Found:
 
 def find(config: Config) -> Found | None:
     """The server of this home, if it runs: the process that server.json names, while somebody holds the home's lock."""
-    home = config.home
-    try:
-        about: Mapping[str, Any] = json.loads((home / "server.json").read_text())
-        found = Found(
-            url=str(about["url"]),
-            pid=int(about["pid"]),
-            token=(home / "token").read_text().strip(),
-            version=str(about["version"]),
-            needs_token=bool(about.get("auth", True)),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    found = _named(config.home, "server.json")
     # The process is asked for first: to try a lock is to hold it for a moment, and a server that starts would see that.
-    return found if _lives(found.pid) and is_locked(home) else None
+    return found if found is not None and _lives(found.pid) and is_locked(config.home) else None
+
+
+def standing_by(config: Config) -> list[Found]:
+    """The servers of this home that take over when the one that leads is gone."""
+    named = [_named(config.home, path.name) for path in sorted(config.home.glob("standby-*.json"))]
+    return [found for found in named if found is not None and _lives(found.pid)]
 
 
 def is_locked(home: Path) -> bool:
@@ -66,10 +61,10 @@ def is_locked(home: Path) -> bool:
     return False
 
 
-def start(config: Config, flags: Sequence[str] = ()) -> Found:
+def start(config: Config, flags: Sequence[str] = (), *, standby: bool = False) -> Found:
     """Start the server of this home in the background; if another command has just done so, that one is found.
 
-    Raises Unavailable with the last words of its log.
+    `standby`: one that takes over when the one that runs is gone. Raises Unavailable with the last words of its log.
     """
     home = config.home
     log = home / "server.log"
@@ -78,7 +73,15 @@ def start(config: Config, flags: Sequence[str] = ()) -> Found:
         with open(log, "ab", opener=_for_me_alone) as output:
             begin = output.tell()
             process = subprocess.Popen(
-                [sys.executable, "-m", "stoker.cli.main", "up", "--foreground", *flags],
+                [
+                    sys.executable,
+                    "-m",
+                    "stoker.cli.main",
+                    "up",
+                    "--foreground",
+                    *(["--standby"] if standby else []),
+                    *flags,
+                ],
                 env={**os.environ, **_from_project(config), "STOKER_HOME": str(home)},
                 cwd=home,
                 stdin=subprocess.DEVNULL,
@@ -94,10 +97,10 @@ def start(config: Config, flags: Sequence[str] = ()) -> Found:
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
         has_ended = process.poll() is not None
-        found = find(config)
-        if found is not None and (has_ended or found.pid == process.pid):
-            return found
-        if has_ended and not is_locked(home):
+        for found in (find(config), *standing_by(config)):
+            if found is not None and (found.pid == process.pid or (has_ended and not standby)):
+                return found
+        if has_ended and (standby or not is_locked(home)):
             raise _last_words(log, begin)
         time.sleep(0.02)
     raise Unavailable(f"the server did not start within {START_SECONDS:g} s", fix=f"its log is {log}")
@@ -115,14 +118,31 @@ def stop(config: Config, found: Found, seconds: float = 20.0) -> list[str]:
     finally:
         client.close()
     until = time.monotonic() + seconds
-    while is_locked(config.home):
+    while _lives(found.pid) and (is_locked(config.home) or found in standing_by(config)):
         if time.monotonic() > until:
             raise Unavailable(f"the server (process {found.pid}) does not end", fix=f"end it: kill {found.pid}")
         time.sleep(0.02)
     return running
 
 
+def _named(home: Path, file: str) -> Found | None:
+    try:
+        about: Mapping[str, Any] = json.loads((home / file).read_text())
+        return Found(
+            url=str(about["url"]),
+            pid=int(about["pid"]),
+            token=(home / "token").read_text().strip(),
+            version=str(about["version"]),
+            needs_token=bool(about.get("auth", True)),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _lives(pid: int) -> bool:
+    for process in _started:
+        if process.pid == pid and process.poll() is not None:
+            return False  # it has ended, and waited for us to see it
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

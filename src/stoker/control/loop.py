@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 from stoker.clock import Clock
 from stoker.core.changes import Change, CordonNode, MoveAttempt, NodeFailed
-from stoker.core.errors import StokerError
+from stoker.core.errors import Deposed, StokerError
 from stoker.core.job import Job
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
@@ -63,6 +63,7 @@ class Loop:
     _nodes: NodeWatch = field(init=False)
     _bell: threading.Event = field(default_factory=threading.Event)
     _is_half_done: bool = False
+    _term: int | None = None  # in which it decides
     _stopping: bool = False
     _thread: threading.Thread | None = None
 
@@ -122,9 +123,16 @@ class Loop:
                 return
         _log.debug("%d rounds without rest: news comes as fast as it is dealt with", _MOST_ROUNDS)
 
-    def start(self) -> None:
-        """Run in a thread of its own until `stop`."""
-        self.store.listen(lambda _: self._bell.set())
+    @property
+    def runs(self) -> bool:
+        """Whether its thread goes round. It ends when it is told to, or when another server has taken the lead."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, term: int | None = None) -> None:
+        """Run in a thread of its own until `stop`, or until a later term than this begins. Begins with a world read anew."""
+        if self._thread is None:
+            self.store.listen(lambda _: self._bell.set())
+        self._term, self._stopping, self._is_half_done = term, False, True
         self._thread = threading.Thread(target=self._run, name="control-loop", daemon=True)
         self._thread.start()
 
@@ -151,6 +159,9 @@ class Loop:
                 self.settle_down()
                 failed = False
                 self._breathe(time.monotonic() - started)
+            except Deposed as error:
+                _log.error("the control loop ends: %s", error)
+                return
             except Exception as error:
                 failed = True
                 if isinstance(error, StokerError):
@@ -208,7 +219,7 @@ class Loop:
     def _commit(self, changes: Sequence[Change], *, is_carried: bool = False) -> int:
         """Write what was found or decided, and carry it into our own world, by way of the story if others wrote too."""
         if changes:
-            position = self.store.commit(changes, by=WRITER)
+            position = self.store.commit(changes, by=WRITER, term=self._term)
             if position != self._world.position + len(changes):  # others wrote in between
                 self._catch_up(changes if is_carried else ())
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stoker.clock import Clock
@@ -65,8 +65,12 @@ class View:
 class Queue:
     """Tells positions, and why they are so. Safe to call from any thread."""
 
-    def __init__(self, store: Store, rules: Rules, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, rules: Rules, clock: Clock, stopwatch: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`stopwatch`: how long looking takes is told by it, in seconds."""
         self.rules = rules
+        self._stopwatch = stopwatch
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
@@ -129,13 +133,13 @@ class Queue:
     def _refresh(self) -> Scheduler:
         """Look again if there is news, but not all the time."""
         scheduler = self._scheduler
-        if scheduler is None or (self._position != self._store.position() and time.monotonic() >= self._rest_until):
-            start = time.monotonic()
+        if scheduler is None or (self._position != self._store.position() and self._stopwatch() >= self._rest_until):
+            start = self._stopwatch()
             scheduler = self._caught_up()
             ordered = scheduler.order(self._world, self._clock.now())
             self._positions = {job: place for place, job in enumerate(ordered, start=1)}
             self._position = self._world.position
-            end = time.monotonic()
+            end = self._stopwatch()
             self._rest_until = end + (end - start) / _SHARE if end - start > 0.01 else 0.0
         return scheduler
 

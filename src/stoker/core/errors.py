@@ -16,6 +16,7 @@ StokerError
  ├ UnsupportedType     unsupported_type     a body of another type than JSON
  ├ Unimplemented       unimplemented        in the contract, not in this Stoker
  ├ Unavailable         unavailable          the server, or something it needs, cannot be reached now
+ │  └ Deposed          unavailable          another server leads now
  └ EngineError         engine_error         an engine could not do what it was told
 """
 
@@ -140,6 +141,10 @@ class Unavailable(StokerError):
     """Something that is needed cannot be reached at the moment."""
 
     code = "unavailable"
+
+
+class Deposed(Unavailable):
+    """Another server has taken the lead; this one decides nothing any more."""
 
 
 class EngineError(StokerError):

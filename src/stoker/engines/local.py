@@ -43,7 +43,7 @@ class LocalEngine:
         token: Callable[[str], str],
         uv: str,
     ) -> None:
-        """`token`: attempt id → the token its replicas may use. `runtime`: the zipapp."""
+        """`token`: attempt id → the token its replicas may use. `runtime`: the zipapp. `server_url`: empty, if said later."""
         self._runs = home / "runs"
         self._cache = home / "cache"
         self._nodes = tuple(nodes)
@@ -54,8 +54,13 @@ class LocalEngine:
         self._uv = uv
         self._spawned: dict[str, _Child] = {}  # replica id → supervisors that we started ourselves
         self._server_file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(str(self._server_file), server_url)  # replicas of an earlier server find this one by it
+        if server_url:
+            self.be_found_at(server_url)
         self._has_real_devices = any(node.devices and not node.virtual for node in nodes)
+
+    def be_found_at(self, server_url: str) -> None:
+        """Let replicas find the server there, also those of an earlier one."""
+        write_whole(str(self._server_file), server_url)
 
     def nodes(self) -> Sequence[Node]:
         """This machine, and the nodes declared on it."""

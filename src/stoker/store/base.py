@@ -51,15 +51,32 @@ class Which:
 ALL_JOBS = Which()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """The server that leads: its loop decides."""
+
+    term: int  # counted up by everybody who takes the lead
+    who: str  # its address
+    since: float
+
+
 class Store(Protocol):
     """Keeps everything. Safe to call from any thread."""
 
-    def commit(self, changes: Sequence[Change], *, by: str) -> int:
+    def commit(self, changes: Sequence[Change], *, by: str, term: int | None = None) -> int:
         """Write all of the changes or none. Returns the story's new position once they are durable.
 
-        Raises AlreadyExists, NotFound, IllegalMove or Conflict when a change does not fit what is written, Unavailable when
-        it cannot be written (a full disk).
+        `term`: that in which they were decided. Raises Deposed for an earlier one; AlreadyExists, NotFound, IllegalMove or
+        Conflict when a change does not fit what is written, Unavailable when it cannot be written (a full disk).
         """
+        ...
+
+    def lead(self, who: str) -> int:
+        """Take the lead. Returns the new term; from now on nothing is written that an earlier one decides."""
+        ...
+
+    def leader(self) -> Leader | None:
+        """Who took the lead last. None: nobody ever."""
         ...
 
     def world(self) -> World:

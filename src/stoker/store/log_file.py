@@ -13,7 +13,6 @@ everything that any reader has seen already. Nobody who reads on from where they
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +51,7 @@ class LogFile:
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
-        self._is_loaded = False
+        self._size = 0  # so much of the file is known
         self._numbers: dict[tuple[str, str], int] = {}  # (attempt, replica) → its last number
         self._index = LogIndex()
         self._moment = 0  # the last line's
@@ -61,7 +60,10 @@ class LogFile:
     def append(self, attempt: str, replica: str, lines: Iterable[Mapping[str, Any]]) -> tuple[int, bool]:
         """Add what is new of {n, t, s, m}. Returns the replica's last number, and whether anything was new."""
         with self._lock:
-            self._load()
+            if self._catch_up():  # a line that a crash cut off is closed, so that the next begins one
+                with open(self._path, "ab") as cut_off:
+                    cut_off.write(b"\n")
+                self._catch_up()
             last = self._numbers.get((attempt, replica), 0)
             new = []
             for line in lines:
@@ -70,25 +72,32 @@ class LogFile:
                     new.append(line)
             if not new:
                 return last, False
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             with open(self._path, "ab", buffering=0) as file:
                 begin = file.tell()
                 data, blocks, moment = self._written(attempt, replica, new, begin)
                 _write_whole(file, data, begin)
             for offset, before in blocks:
                 self._index.add(offset, before)
-            self._moment = moment
+            self._moment, self._size = moment, begin + len(data)
             self._numbers[attempt, replica] = last
             return last, True
 
     def last_number(self, attempt: str, replica: str) -> int:
         """The number of the last line that is kept of a replica."""
         with self._lock:
-            self._load()
+            self._catch_up()
             return self._numbers.get((attempt, replica), 0)
 
-    def seal(self, moment: int) -> int:
-        """Let what comes from now on be later than a moment, or than now if that is earlier. Returns that moment."""
+    def seal(self, moment: int, *, by_reader: bool = False) -> int:
+        """Let what comes from now on be later than a moment, or than now if that is earlier. Returns that moment.
+
+        `by_reader`: another server writes, and heeds no seal of ours; what it adds is later than the last line.
+        """
         with self._lock:
+            if by_reader:
+                self._catch_up()
+                return min(moment, self._moment)
             sealed = min(moment, self._now())
             self._sealed = max(self._sealed, sealed)
             return sealed
@@ -96,7 +105,7 @@ class LogFile:
     def since(self, moment: int) -> Iterator[LogLine]:
         """The lines of a moment and later, in order."""
         with self._lock:
-            self._load()
+            self._catch_up()
             place = self._index.place(self._index.find(moment))
         for line in read_lines(self._path, *place):
             if line.moment >= moment:
@@ -105,7 +114,7 @@ class LogFile:
     def until(self, moment: int) -> Iterator[LogLine]:
         """The lines of a moment and earlier, the latest first, a block at a time."""
         with self._lock:
-            self._load()
+            self._catch_up()
             block = self._index.find(moment + 1)
         while block >= 0:
             with self._lock:
@@ -134,31 +143,38 @@ class LogFile:
             parts.append(text)
         return "".join(parts).encode(), blocks, moment
 
-    def _load(self) -> None:
-        """Read the numbers and the blocks, once; a line that a crash cut off is closed, so that the next begins one."""
-        if self._is_loaded:
-            return
+    def _catch_up(self) -> bool:
+        """Read the numbers and the blocks of what is not known yet: the whole file at first, then what another server has added.
+
+        Returns whether there is a last line that has no end yet.
+        """
+        try:
+            size = self._path.stat().st_size
+        except FileNotFoundError:
+            size = 0
+        if size == self._size:
+            return False
+        if size < self._size:  # it was forgotten meanwhile
+            self._numbers, self._index, self._moment, self._size = {}, LogIndex(), 0, 0
         numbers: dict[tuple[bytes, bytes], bytes] = {}
-        index, offset, moment = LogIndex(), 0, 0
-        if self._path.exists():
-            if not _ends_whole(self._path):
-                with open(self._path, "ab") as cut_off:
-                    cut_off.write(b"\n")
-            with open(self._path, "rb") as file:
-                for raw in file:
-                    if offset >= index.next_offset:
-                        index.add(offset, moment)
-                    offset += len(raw)
-                    found = _HEAD.match(raw)
-                    if found is None or not _is_whole(raw):
-                        continue
-                    attempt, replica, n, printed, at = found.groups()
-                    moment = max(moment + 1, int(at) if at else _microseconds(float(printed)))
-                    numbers[attempt, replica] = n
-        else:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._numbers = {(json.loads(a), json.loads(r)): int(n) for (a, r), n in numbers.items()}
-        self._index, self._moment, self._is_loaded = index, moment, True
+        index, offset, moment = self._index, self._size, self._moment
+        with open(self._path, "rb") as file:
+            file.seek(offset)
+            for raw in file:
+                if not raw.endswith(b"\n"):
+                    break
+                if offset >= index.next_offset:
+                    index.add(offset, moment)
+                offset += len(raw)
+                found = _HEAD.match(raw)
+                if found is None or not _is_whole(raw):
+                    continue
+                attempt, replica, n, printed, at = found.groups()
+                moment = max(moment + 1, int(at) if at else _microseconds(float(printed)))
+                numbers[attempt, replica] = n
+        self._numbers |= {(json.loads(a), json.loads(r)): int(n) for (a, r), n in numbers.items()}
+        self._moment, self._size = moment, offset
+        return offset < size
 
     def _now(self) -> int:
         return int(self._clock.now() * 1e6)
@@ -222,14 +238,6 @@ def _write_whole(file: IO[bytes], data: bytes, begin: int) -> None:
     except OSError:
         file.truncate(begin)
         raise
-
-
-def _ends_whole(path: Path) -> bool:
-    with open(path, "rb") as file:
-        if file.seek(0, os.SEEK_END) == 0:
-            return True
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
 
 
 def _is_whole(raw: bytes) -> bool:

@@ -21,7 +21,16 @@ MOST_REMEMBERED = 2000
 class Logs:
     """The files `logs/<project>/<job>.jsonl`. Safe to call from any thread."""
 
-    def __init__(self, folder: Path, clock: Clock | None = None, *, most_remembered: int = MOST_REMEMBERED) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock | None = None,
+        *,
+        most_remembered: int = MOST_REMEMBERED,
+        writes: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`writes`: whether it is this server that writes them."""
+        self._writes = writes
         self._folder = folder
         self._clock = clock or SystemClock()
         self._most = most_remembered
@@ -60,7 +69,7 @@ class Logs:
 
         For who tells all that there is until then, and reads on after it.
         """
-        return self._file(job).seal(moment)
+        return self._file(job).seal(moment, by_reader=not self._writes())
 
     def forget(self, job: str) -> None:
         """Drop the lines of a job that has ended, for good."""

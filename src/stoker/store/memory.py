@@ -9,14 +9,14 @@ from typing import Any
 
 from stoker.clock import Clock, SystemClock
 from stoker.core.changes import Change, job_of
-from stoker.core.errors import AlreadyExists, IllegalMove, NotFound
+from stoker.core.errors import AlreadyExists, Deposed, IllegalMove, NotFound
 from stoker.core.job import Attempt, Job
 from stoker.core.node import Node, NodeRecord
 from stoker.core.spec import WHOLE_DEVICE_MILLI
 from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World
 
-from .base import ALL_JOBS, Line, Listed, Which
+from .base import ALL_JOBS, Leader, Line, Listed, Which
 from .write import write
 
 _ABSENT = object()
@@ -122,10 +122,13 @@ class MemoryStore:
         self._tables = _Tables()
         self._lines: list[Line] = []
         self._listeners: list[Callable[[int], None]] = []
+        self._leader: Leader | None = None
 
-    def commit(self, changes: Sequence[Change], *, by: str) -> int:
+    def commit(self, changes: Sequence[Change], *, by: str, term: int | None = None) -> int:
         """Write all of the changes or none."""
         with self._lock:
+            if term is not None and (self._leader is None or term != self._leader.term):
+                raise Deposed
             tables = self._tables
             try:
                 for change in changes:
@@ -141,6 +144,17 @@ class MemoryStore:
         for ring in self._listeners:
             ring(position)
         return position
+
+    def lead(self, who: str) -> int:
+        """Take the lead: the next term."""
+        with self._lock:
+            term = self._leader.term + 1 if self._leader else 1
+            self._leader = Leader(term=term, who=who, since=self._clock.now())
+            return term
+
+    def leader(self) -> Leader | None:
+        """Who took the lead last."""
+        return self._leader
 
     def world(self) -> World:
         """A World of one's own."""

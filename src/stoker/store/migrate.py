@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection
 
 from stoker.core.errors import Unavailable
 
+from .databases import Database
 from .schema import metadata
 
 NEWEST = "0005"
@@ -17,25 +18,45 @@ NEWEST = "0005"
 STEPS = Path(__file__).parent / "migrations"
 
 
-def migrate(engine: Engine) -> None:
-    """Make or upgrade the tables. Raises Unavailable for a database of a newer Stoker."""
-    tables = sa.inspect(engine).get_table_names()
-    if not tables:
-        with engine.connect() as db:
-            db.exec_driver_sql("BEGIN IMMEDIATE")  # all tables or none, should we die in the middle
-            metadata.create_all(db)
-            db.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
-            db.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{NEWEST}')")
-            db.commit()
-        return
-    with engine.connect() as db:
-        found = db.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    if found != NEWEST:
-        upgrade(engine, str(found))
+def migrate(database: Database, *, upgrade: bool = True) -> None:
+    """Make the tables, or upgrade them. Raises Unavailable for that of a newer Stoker, or an older one that is to stay."""
+    with database.engine.connect() as db:
+        found = schema_of(db)
+        db.rollback()
+        if found == NEWEST:
+            return
+        db.exec_driver_sql(
+            database.begin_write
+        )  # all steps or none, should we die in the middle; and one server at a time
+        found = schema_of(db)
+        if not found:
+            make(db)
+        elif found != NEWEST:
+            if not upgrade and found < NEWEST:
+                raise Unavailable(
+                    f"the database has the schema {found}, this Stoker wants {NEWEST}",
+                    fix="end the server that leads, and start it again with this Stoker: it upgrades the database",
+                )
+            walk(db, found)
+        db.commit()
 
 
-def upgrade(engine: Engine, found: str) -> None:
-    """Walk the steps from `found` to NEWEST."""
+def schema_of(db: Connection) -> str:
+    """The newest step that a database has taken; empty for one without tables."""
+    if not sa.inspect(db).has_table("alembic_version"):
+        return ""
+    return str(db.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
+
+
+def make(db: Connection) -> None:
+    """Make today's tables in an empty database."""
+    metadata.create_all(db)
+    db.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    db.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{NEWEST}')")
+
+
+def walk(db: Connection, found: str, to: str = NEWEST) -> None:
+    """Take the steps from `found`, within the transaction that goes on. Raises Unavailable."""
     from alembic import command  # not needed, and not imported, on any other day
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -43,16 +64,13 @@ def upgrade(engine: Engine, found: str) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(STEPS))
-    if found not in {step.revision for step in ScriptDirectory.from_config(config).walk_revisions()}:
+    if found and found not in {step.revision for step in ScriptDirectory.from_config(config).walk_revisions()}:
         raise Unavailable(
             f"the database was written by a newer Stoker (its schema is {found}, this one knows up to {NEWEST})",
             fix="upgrade Stoker, or point STOKER_HOME at another folder",
         )
-    with engine.connect() as db:
-        db.exec_driver_sql("BEGIN IMMEDIATE")
-        config.attributes["connection"] = db
-        try:
-            command.upgrade(config, NEWEST)
-        except CommandError as error:
-            raise Unavailable(f"the database could not be upgraded: {error}") from error
-        db.commit()
+    config.attributes["connection"] = db
+    try:
+        command.upgrade(config, to)
+    except CommandError as error:
+        raise Unavailable(f"the database could not be upgraded: {error}") from error

@@ -5,16 +5,21 @@ A change of this file needs a new step in `migrations/`; a test holds the two to
 
 from __future__ import annotations
 
-from sqlalchemy import DDL, Column, Float, Index, Integer, MetaData, String, Table, Text, UniqueConstraint, event, text
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, String, Table, Text, UniqueConstraint, text
+
+from .guards import add_guards
 
 metadata = MetaData()
+_Number = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts by a column that is called so, and it is as wide
+_Name = String().with_variant(String(collation="C"), "postgresql")  # in the order of its bytes, as in SQLite
+_LIVE = text("live = 1")
 
 jobs = Table(
     "jobs",
     metadata,
-    Column("n", Integer, primary_key=True),  # the order of submission; lists page by it
-    Column("id", String, nullable=False, unique=True),
-    Column("project", String, nullable=False),
+    Column("n", _Number, primary_key=True),  # the order of submission; lists page by it
+    Column("id", _Name, nullable=False, unique=True),
+    Column("project", _Name, nullable=False),
     Column("live", Integer, nullable=False),  # 1 until the job has ended
     Column("dialect", String, nullable=False),
     Column("state", String, nullable=False),  # as in its body
@@ -26,27 +31,27 @@ jobs = Table(
     Index("jobs_of_project", "project", "n"),
     Index("jobs_of_dialect", "project", "dialect", "n"),
     Index("jobs_of_state", "project", "state", "n"),
-    Index("live_jobs", "live", sqlite_where=text("live = 1")),
+    Index("live_jobs", "live", sqlite_where=_LIVE, postgresql_where=_LIVE),
 )
 
 attempts = Table(
     "attempts",
     metadata,
-    Column("id", String, primary_key=True),
-    Column("job", String, nullable=False),
+    Column("id", _Name, primary_key=True),
+    Column("job", _Name, nullable=False),
     Column("number", Integer, nullable=False),
     Column("live", Integer, nullable=False),  # 1 until it has ENDED
     Column("body", Text, nullable=False),
     UniqueConstraint("job", "number"),
     # P2: at most one live attempt per job.
-    Index("one_live_attempt_per_job", "job", unique=True, sqlite_where=text("live = 1")),
+    Index("one_live_attempt_per_job", "job", unique=True, sqlite_where=_LIVE, postgresql_where=_LIVE),
 )
 
 holdings = Table(
     "holdings",
     metadata,
-    # P3: a device is never held twice, nor in shares that are more than the whole: a trigger refuses what is too much.
-    Column("n", Integer, primary_key=True),
+    # P3: a device is never held twice, nor in shares that are more than the whole: a guard refuses what is too much.
+    Column("n", _Number, primary_key=True),
     Column("node", String, nullable=False),
     Column("device", String, nullable=False),
     Column("attempt", String, nullable=False),
@@ -54,14 +59,6 @@ holdings = Table(
     Index("holdings_of_attempt", "attempt"),
     Index("holdings_of_device", "node", "device"),
 )
-
-HELD_ONCE = DDL(  # type: ignore[no-untyped-call]
-    "CREATE TRIGGER a_device_is_held_once BEFORE INSERT ON holdings"
-    " WHEN NEW.milli + (SELECT coalesce(sum(milli), 0) FROM holdings"
-    " WHERE node = NEW.node AND device = NEW.device) > 1000"
-    " BEGIN SELECT RAISE(ABORT, 'the device is held'); END"
-)
-event.listen(holdings, "after_create", HELD_ONCE)
 
 nodes = Table(
     "nodes",
@@ -80,7 +77,7 @@ node_records = Table(  # no key to `nodes`: what is kept of a node outlives its 
 story = Table(
     "story",
     metadata,
-    Column("n", Integer, primary_key=True),
+    Column("n", _Number, primary_key=True),
     Column("at", Float, nullable=False),
     Column("by", String, nullable=False),
     Column("job", String, nullable=False),
@@ -89,3 +86,16 @@ story = Table(
     Index("story_of_job", "job", "n"),
     sqlite_autoincrement=True,
 )
+
+lead = Table(
+    "lead",
+    metadata,
+    Column("n", Integer, primary_key=True, autoincrement=False),  # 1: there is one row, from when somebody first led
+    Column(
+        "term", _Number, nullable=False
+    ),  # counted up by whoever takes the lead; what an earlier one decides is refused
+    Column("who", String, nullable=False),  # its address
+    Column("since", Float, nullable=False),
+)
+
+add_guards(metadata)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import bindparam
 
-from .schema import attempts, holdings, jobs, node_records, nodes, story
+from .schema import attempts, holdings, jobs, lead, node_records, nodes, story
 
-LAST_POSITION = sa.select(sa.func.max(story.c.n))  # where the story stands
+LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(story.c.n), 0))  # where the story stands
+STANDING = sa.select(  # the same, with the term
+    LAST_POSITION.scalar_subquery().label("position"),
+    sa.select(sa.func.coalesce(sa.func.max(lead.c.term), 0)).scalar_subquery().label("term"),
+)
 STORY_AFTER = (
     sa.select(story).where(story.c.n > bindparam("after")).order_by(story.c.n).limit(bindparam("most"))
 )  # of all
@@ -66,3 +70,8 @@ ADD_RECORD = sa.insert(node_records)  # what is kept of a node
 DROP_RECORD = sa.delete(node_records).where(node_records.c.node == bindparam("of_node"))  # as with nodes
 READ_RECORD = sa.select(node_records.c.body).where(node_records.c.node == bindparam("of_node"))  # of one node
 READ_RECORDS = sa.select(node_records.c.body)  # of all
+LEADER = sa.select(lead)  # who took the lead last
+FIRST_TERM = sa.insert(lead)  # somebody leads for the first time
+NEXT_TERM = sa.update(lead).values(  # or takes the lead from another
+    term=lead.c.term + 1, who=bindparam("leader"), since=bindparam("from_now")
+)

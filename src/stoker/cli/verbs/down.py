@@ -9,12 +9,17 @@ from stoker.cli import session, show
 
 @click.command("down")
 @click.option("--cancel-jobs", is_flag=True, help="Cancel what runs first, and wait until it has ended.")
-def command(cancel_jobs: bool) -> None:
+@click.option("--all", "and_standbys", is_flag=True, help="Also those that stand by to take over.")
+def command(cancel_jobs: bool, and_standbys: bool) -> None:
     """End the server of this home. Jobs that run go on without it, and the next server takes them over."""
     from stoker.client import embedded
     from stoker.client.client import Client
 
     config = session.config()
+    if and_standbys:
+        for other in embedded.standing_by(config):
+            embedded.stop(config, other)
+            show.done(f"the server that stood by has ended (it was process {other.pid})")
     found = embedded.find(config)
     if found is None:
         show.note("no server runs here")
@@ -34,3 +39,5 @@ def command(cancel_jobs: bool) -> None:
     if running:
         verb = "goes on; the next server takes it" if len(running) == 1 else "go on; the next server takes them"
         show.warn(f"{', '.join(running)} {verb} over (stoker down --cancel-jobs ends all)")
+    for other in embedded.standing_by(config):
+        show.warn(f"{other.url} stands by and takes over (stoker down --all ends it, too)")

@@ -12,8 +12,11 @@ from stoker.cli import session, show
 @session.json_option
 def command(as_json: bool) -> None:
     """What the server is and has. Starts none."""
+    from stoker.client import embedded
+
     client = session.client(start=False)
     status = client.status()
+    others = [found for found in embedded.standing_by(session.config()) if found.url != client.url]
     token_file = session.config().home / "token"
     if as_json:
         nodes = client.nodes()
@@ -23,6 +26,7 @@ def command(as_json: bool) -> None:
         ["WHAT", "VALUE"],
         [
             ["url", client.url],
+            ["role", "leads" if status["leads"] else f"stands by: {status['leader'] or 'nobody'} leads"],
             ["version", status["version"]],
             ["home", status["home"]],
             ["token file", str(token_file)],
@@ -33,6 +37,7 @@ def command(as_json: bool) -> None:
                 f"{status['jobs']['running']} running, {status['jobs']['live'] - status['jobs']['running']} waiting",
             ],
             ["files", status["buckets"]],
+            *([["standing by", ", ".join(found.url for found in others)]] if others else []),
             *([["site file", status["site"]]] if status["site"] else []),
             *([["hold", "jobs are accepted, none is started"]] if status["hold"] else []),
         ],

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     help="The site file: queues, quotas, who goes first.  [default: site.toml in the home, if it is there]",
 )
 @click.option("--hold", is_flag=True, default=None, help="Accept jobs, but start none.")
+@click.option("--standby", is_flag=True, help="A second server: it answers, and takes over when the first is gone.")
 @click.option("--no-auth", is_flag=True, help="Ask for no token: for clients that can send none, on loopback only.")
 @session.json_option
-def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> None:
+def command(foreground: bool, standby: bool, no_auth: bool, as_json: bool, **flags: Any) -> None:
     """Start the embedded server of this home, in the background. Jobs that it finds running, it takes over."""
     from stoker.client import embedded
     from stoker.client.client import Client
@@ -49,12 +50,12 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
         if found is None and not config["auth"]:
             show.warn(session.NO_TOKEN)
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-        serve(config)
+        serve(config, standby=standby)
         return
-    is_new = found is None
-    if found is None:
+    is_new = found is None or standby
+    if found is None or standby:
         read_site(config)  # what is wrong with it is told here in full, not by the server's last words
-        found = embedded.start(config, _as_flags(given))
+        found = embedded.start(config, _as_flags(given), standby=standby)
     else:
         show.note(f"a server runs already at {found.url} (process {found.pid}); stoker down ends it")
         if given:
@@ -71,6 +72,8 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
 def _tell(config: Config, found: Found, status: Mapping[str, Any]) -> None:
     show.done(f"server  {found.url}   (home {config.home}; its file `token` lets you in)")
     show.done(f"nodes   {status['nodes']}   files   {status['buckets']}")
+    if not status["leads"]:
+        show.done(f"stands by for {status['leader'] or 'whoever comes'}")
     if status["site"]:
         show.done(f"site    {status['site']}")
     show.note("  Next:  stoker run -- python -c 'print(42)'   ·   stoker nodes   ·   stoker down")

@@ -21,10 +21,12 @@ router = a_router("server")
 def get_status(request: Request) -> Response:
     """What this server is and has."""
     site = services(request)
-    world = site.store.world()
+    world, leader = site.store.world(), site.store.leader()
     found: Status = {
         "version": __version__,
         "home": str(site.config.home),
+        "leads": site.leads(),
+        "leader": leader.who if leader else "",
         "engines": list(site.engines),
         "nodes": len(world.nodes),
         "jobs": {"live": len(world.jobs), "running": len(world.attempts)},

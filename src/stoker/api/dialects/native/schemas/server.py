@@ -21,6 +21,8 @@ class Status(TypedDict):
 
     version: Annotated[str, says("The server's version.", "0.1.0")]
     home: Annotated[str, says("The folder in which it keeps everything.", "/home/ada/.local/share/stoker")]
+    leads: Annotated[bool, says("Whether it decides; else it stands by, answers, and changes nothing.", True)]
+    leader: Annotated[str, says("The address of the server that leads; empty for none.", "http://127.0.0.1:7077")]
     engines: Annotated[list[str], says("Where replicas can run.", ["local"])]
     nodes: Annotated[int, says("How many nodes there are.", 1)]
     jobs: JobCounts
