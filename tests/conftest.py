@@ -116,6 +116,8 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A real server in a process of its own. A module sets FLAGS to give it flags; its jobs and it are gone afterwards."""
     home = tmp_path_factory.mktemp("home")
     flags = ("--port=0", *getattr(request.module, "FLAGS", ()))
+    # Programs of tests tell them what happens through files: in a sandbox, too.
+    (home / "config.yaml").write_text(f"job_folders: {tmp_path_factory.getbasetemp()}\n")
     config = read_config({"STOKER_HOME": str(home)})
     found = embedded.start(config, flags)
     made = Server(home, found, Client(found.url, found.token), flags)

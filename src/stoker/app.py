@@ -33,6 +33,7 @@ from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
 from stoker.core.node import Node
 from stoker.engines.base import Engine
+from stoker.engines.isolation import Isolation, detect
 from stoker.engines.local import LocalEngine
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Device, Driver, visible
@@ -74,16 +75,20 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
-    engine: Engine = LocalEngine(
+    isolation = isolation_of(config)
+    local = LocalEngine(
         home,
         nodes=nodes,
         runtime=Path(build_runtime(str(home / "cache"))),
         server_url=url,
         token=tokens.of_attempt,
         uv=_find_uv(),
+        isolation=isolation,
+        keep_runs_days=config["keep_runs_days"],
     )
-    engines = {"local": engine}
+    engines: dict[str, Engine] = {"local": local}
     store = SqlStore(home / "stoker.db", clock)
+    local.adopt(store.world().attempts)
     files = make_files(config)
     objects = Objects(files, home)
     logs = Logs(home / "logs")
@@ -119,6 +124,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         objects=objects,
         uploads=Uploads(home / "uploads", objects, clock),
         engines=engines,
+        isolation=isolation,
         bell=bell,
         shut_down=lambda: None,
     )
@@ -222,6 +228,21 @@ def check_exposure(config: Config) -> None:
             f"refusing to listen on {config['host']} without a token: anybody there could run code here",
             fix="leave --no-auth out, or listen on 127.0.0.1",
         )
+
+
+def isolation_of(config: Config) -> Isolation:
+    """How far this machine keeps programs apart, by the site's settings. Raises Unavailable for a level that it cannot."""
+    first, _, last = config["job_users"].partition("-")
+    return detect(
+        config["isolation"],
+        config.home,
+        folders=tuple(os.path.abspath(os.path.expanduser(folder)) for folder in config["job_folders"]),
+        buckets=tuple(os.path.expanduser(folder) for folder in config["buckets"].values()),
+        inherited=tuple(config["inherit_env"]),
+        users=(int(first), int(last)),
+        memory_bytes=int(config["job_memory_gb"] * 2**30),
+        processes=config["job_processes"],
+    )
 
 
 def make_files(config: Config) -> Files:

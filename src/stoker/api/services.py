@@ -19,6 +19,7 @@ from stoker.control.queue import Queue
 from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
+from stoker.engines.isolation import Isolation
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs
@@ -48,6 +49,7 @@ class Services:
     objects: Objects
     uploads: Uploads
     engines: dict[str, Engine]
+    isolation: Isolation
     bell: Bell
     shut_down: Callable[[], None]
 

@@ -70,7 +70,9 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
 
 def _tell(config: Config, found: Found, status: Mapping[str, Any]) -> None:
     show.done(f"server  {found.url}   (home {config.home}; its file `token` lets you in)")
-    show.done(f"nodes   {status['nodes']}   files   {status['buckets']}")
+    show.done(
+        f"nodes   {status['nodes']}   isolation level {status['isolation']['level']}   files   {status['buckets']}"
+    )
     if status["site"]:
         show.done(f"site    {status['site']}")
     show.note("  Next:  stoker run -- python -c 'print(42)'   ·   stoker nodes   ·   stoker down")
