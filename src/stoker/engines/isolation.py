@@ -119,9 +119,16 @@ class Isolation:
 
     def _sorted(self, folders: Sequence[str]) -> tuple[list[str], list[str]]:
         """Those in Stoker's home, and the others."""
-        real = [os.path.realpath(folder) for folder in folders]
+        opened = [self._opened(os.path.realpath(folder)) for folder in folders]
         home = os.path.realpath(self.home)
-        return [f for f in real if _is_in(f, home)], [f for f in real if not _is_in(f, home)]
+        return [f for f in opened if _is_in(f, home)], [f for f in opened if not _is_in(f, home)]
+
+    def _opened(self, folder: str) -> str:
+        """What is opened for a folder that a job names: all of its bucket, as in a cloud; of it alone at level 2."""
+        kept = os.path.realpath(self.home / "buckets")
+        parts = folder[len(kept) + 1 :].split("/") if folder.startswith(kept + "/") else []
+        buckets = [os.path.join(kept, *parts[:2])] if len(parts) > 1 else list(map(os.path.realpath, self.buckets))
+        return next((bucket for bucket in buckets if _is_in(folder, bucket)), folder) if self.level == 1 else folder
 
     def _check(self, folder: str) -> None:
         """A job may open a place for data to itself, but nothing of the system, of Stoker or of its user's keys."""
@@ -159,24 +166,35 @@ LEVEL_0 = Isolation()
 """Nothing but a session of its own for every replica."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """What a level needs that is not here, and what to do about it."""
+
+    what: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.fix})"
+
+
 def detect(asked: str, home: Path, **settings: Any) -> Isolation:
     """What this machine can do, and of that what is asked for. Raises Unavailable if it cannot do that."""
     groups = cgroups.find(f"stoker-{os.getuid()}") if sys.platform.startswith("linux") else None
     bwrap, version, lacks_1 = _bubblewrap()
-    setpriv, lacks_2 = _setpriv(home, bwrap) if not lacks_1 else ("", f"level 1, and here {lacks_1}")
-    best = 0 if lacks_1 else 1 if lacks_2 else 2
-    level = min(best, 1) if asked == "auto" else int(asked)
-    if level > best:
-        problem = lacks_1 if level == 1 or best == 0 else lacks_2
+    setpriv, lacks_2 = ("", lacks_1) if lacks_1 else _setpriv(home, bwrap)
+    lacks = {1: lacks_1, 2: lacks_2}
+    level = int(asked) if asked != "auto" else 0 if lacks_1 else 1
+    problem = lacks.get(level)
+    if problem:
         raise Unavailable(
-            f"isolation level {level} is asked for, and cannot be had: {problem.partition(' (')[0]}",
-            fix=problem.partition(" (")[2].rstrip(")") or "stoker config set isolation auto takes what works",
+            f"isolation level {level} cannot be had here: it needs {problem.what}",
+            fix=f"{problem.fix}; or take what works: stoker config set isolation auto",
         )
-    ways = {0: lacks_1, 1: lacks_2, 2: ""}
-    lacks = ways[level]
-    next_level = f"level {level + 1} needs {lacks}" if lacks else ""
-    if level < 2 and not lacks:
-        next_level = f"level {level + 1} works here: stoker config set isolation {level + 1}"
+    next_level = ""
+    if level < 2:
+        problem = lacks[level + 1]
+        works = f"works here: stoker config set isolation {level + 1}"
+        next_level = f"level {level + 1} " + (f"needs {problem}" if problem else works)
     return Isolation(
         home=home,
         level=level,
@@ -190,22 +208,19 @@ def detect(asked: str, home: Path, **settings: Any) -> Isolation:
     )
 
 
-def _bubblewrap() -> tuple[str, str, str]:
+def _bubblewrap() -> tuple[str, str, _Lack | None]:
     """bubblewrap's path and version; or what is missing."""
-    found = shutil.which("bwrap")
     if not sys.platform.startswith("linux"):
-        return "", "", "Linux"
+        return "", "", _Lack("Linux", "run the server there")
+    found = shutil.which("bwrap")
     if found is None:
-        return "", "", "bubblewrap, which is not installed (apt install bubblewrap)"
+        return "", "", _Lack("bubblewrap, which is not installed", "apt install bubblewrap")
     problem = _try([found, *_TRIAL, "true"])
     if problem:
-        return (
-            found,
-            "",
-            f"bubblewrap to work: {problem} (let unprivileged users make namespaces, or run outside a container)",
-        )
+        fix = "let users make namespaces, and run the server outside a container"
+        return found, "", _Lack(f"bubblewrap to work, and it says: {problem}", fix)
     version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=_TRY_SECONDS).stdout
-    return found, version.split()[-1] if version.split() else "", ""
+    return found, version.split()[-1] if version.split() else "", None
 
 
 _TRIAL = (
@@ -214,19 +229,20 @@ _TRIAL = (
 ).split()
 
 
-def _setpriv(home: Path, bwrap: str) -> tuple[str, str]:
-    """setpriv's path; or what is missing for a user of its own."""
+def _setpriv(home: Path, bwrap: str) -> tuple[str, _Lack | None]:
+    """setpriv's path; or what is missing for users of their own."""
     found = shutil.which("setpriv")
     if os.getuid() != 0:
-        return "", "root: only a server of root can give jobs users of their own (run stoker up as root)"
+        return "", _Lack("a server of root, which alone can give jobs users of their own", "start it as root")
     if found is None:
-        return "", "setpriv, which is not installed (apt install util-linux)"
+        return "", _Lack("setpriv, which is not installed", "apt install util-linux")
     words = Isolation(home=home, level=2, bwrap=bwrap, setpriv=found).words("", ())
     request = {"python": sys.executable, "visible_devices": "", "isolation": {**words, "user": _FIRST_USER}}
     problem = _try(Sandbox(request, Folder(str(home))).command([sys.executable, "-I", "-S", "-c", ""]))
     if problem:
-        return "", f"users other than root to run {sys.executable}: {problem} (install Stoker where all may read it)"
-    return found, ""
+        what = f"other users than root to run {sys.executable}, and that says: {problem}"
+        return "", _Lack(what, "install Stoker where all may read it")
+    return found, None
 
 
 def _try(command: Sequence[str]) -> str:
