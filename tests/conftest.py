@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,8 @@ class Server:
     def restart(self, *, kill: bool = False) -> None:
         """End the server, politely or not, and start it again on the same home."""
         if kill:
-            os.kill(self.found.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it may have been killed already
+                os.kill(self.found.pid, signal.SIGKILL)
         else:
             embedded.stop(self._config(), self.found)
         wait_until(lambda: not embedded.is_locked(self.home))
