@@ -118,6 +118,11 @@ TYPES = {
     "_flag": "true or false",
     "_port": "0 to 65535",
     "_seconds": "seconds, 0 to 86400",
+    "_days": "days, 0 to 36500",
+    "_count": "a whole number",
+    "_gigabytes": "GB",
+    "_list": "text,…",
+    "_users": "FIRST-LAST",
     "_table": "name=value,…",
     "_database": "a URL",
 }
@@ -333,7 +338,7 @@ def kind_of(setting: Setting) -> str:
 
 def shown_default(setting: Setting) -> str:
     """A default as one would write it."""
-    if setting.default in ("", {}):
+    if setting.default in ("", {}, []):
         return ""
     return f"`{str(setting.default).lower() if isinstance(setting.default, bool) else setting.default}`"
 

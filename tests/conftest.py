@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,8 @@ class Server:
     def restart(self, *, kill: bool = False) -> None:
         """End the server, politely or not, and start it again on the same home."""
         if kill:
-            os.kill(self.found.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it may have been killed already
+                os.kill(self.found.pid, signal.SIGKILL)
         else:
             embedded.stop(self._config(), self.found)
         wait_until(lambda: not embedded.is_locked(self.home))
@@ -148,6 +150,8 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A real server in a process of its own. A module sets FLAGS to give it flags; its jobs and it are gone afterwards."""
     home = tmp_path_factory.mktemp("home")
     flags = ("--port=0", *getattr(request.module, "FLAGS", ()))
+    # Programs of tests tell them what happens through files: in a sandbox, too.
+    (home / "config.yaml").write_text(f"job_folders: {tmp_path_factory.getbasetemp()}\n")
     config = read_config({"STOKER_HOME": str(home)})
     found = embedded.start(config, flags)
     made = Server(home, found, Client(found.url, found.token), flags)

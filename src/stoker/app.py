@@ -32,6 +32,7 @@ from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
 from stoker.core.node import Node
 from stoker.engines.base import Engine
+from stoker.engines.isolation import Isolation, detect
 from stoker.engines.local import LocalEngine
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Device, Driver, visible
@@ -60,7 +61,7 @@ class Stoker:
     store: Store
     loop: Loop
     services: Services
-    be_found_at: Callable[[str], None]  # lets replicas find the server
+    take_over: Callable[[str], None]  # lets replicas find the server at an address, and ends those that nobody knows
 
 
 def build(
@@ -82,15 +83,18 @@ def build(
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
-    engine = LocalEngine(
+    isolation = isolation_of(config)
+    local = LocalEngine(
         home,
         nodes=nodes,
         runtime=Path(build_runtime(str(home / "cache"))),
         server_url=url,
         token=tokens.of_attempt,
         uv=_find_uv(),
+        isolation=isolation,
+        keep_runs_days=config["keep_runs_days"],
     )
-    engines: dict[str, Engine] = {"local": engine}
+    engines: dict[str, Engine] = {"local": local}
     store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     files = make_files(config)
     objects = Objects(files, home)
@@ -128,12 +132,16 @@ def build(
         uploads=Uploads(home / "uploads", objects, clock),
         engines=engines,
         leases=loop.leases,
+        isolation=isolation,
         bell=bell,
         leads=leads,
     )
-    return Stoker(
-        config=config, tokens=tokens, store=store, loop=loop, services=services, be_found_at=engine.be_found_at
-    )
+
+    def take_over(url: str) -> None:
+        local.be_found_at(url)
+        local.adopt(store.world().attempts)
+
+    return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services, take_over=take_over)
 
 
 def serve(config: Config, *, standby: bool = False) -> None:
@@ -180,7 +188,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
     mine = home / f"standby-{os.getpid()}.json"
 
     def began() -> None:
-        stoker.be_found_at(url)
+        stoker.take_over(url)
         _write(home / "server.json", json.dumps(about))
         mine.unlink(missing_ok=True)
 
@@ -235,6 +243,21 @@ def check_exposure(config: Config) -> None:
             f"refusing to listen on {config['host']} without a token: anybody there could run code here",
             fix="leave --no-auth out, or listen on 127.0.0.1",
         )
+
+
+def isolation_of(config: Config) -> Isolation:
+    """How far this machine keeps programs apart, by the site's settings. Raises Unavailable for a level that it cannot."""
+    first, _, last = config["job_users"].partition("-")
+    return detect(
+        config["isolation"],
+        config.home,
+        folders=tuple(os.path.abspath(os.path.expanduser(folder)) for folder in config["job_folders"]),
+        buckets=tuple(os.path.expanduser(folder) for folder in config["buckets"].values()),
+        inherited=tuple(config["inherit_env"]),
+        users=(int(first), int(last)),
+        memory_bytes=int(config["job_memory_gb"] * 2**30),
+        processes=config["job_processes"],
+    )
 
 
 def make_files(config: Config) -> Files:

@@ -98,9 +98,42 @@ def _table(value: Any) -> dict[str, str]:
     raise ValueError("a table of names and texts is needed")
 
 
+def _days(value: Any) -> float:
+    text = str(value).removesuffix("d")
+    if not text.replace(".", "", 1).isdecimal() or float(text) > 36500:
+        raise ValueError("days, from 0 to 36500, are needed")
+    return float(text)
+
+
+def _gigabytes(value: Any) -> float:
+    if not str(value).replace(".", "", 1).isdecimal():
+        raise ValueError("gigabytes, from 0, are needed")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if not str(value).isdecimal():
+        raise ValueError("a whole number from 0 is needed")
+    return int(value)
+
+
+def _list(value: Any) -> list[str]:
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError("texts with commas between, or a list of them, are needed")
+    return [item.strip() for item in items if item.strip()]
+
+
+def _users(value: Any) -> str:
+    first, _, last = str(value).partition("-")
+    if not (first.isdecimal() and last.isdecimal() and 1000 <= int(first) <= int(last) < 2**31):
+        raise ValueError("FIRST-LAST, numbers of users from 1000 up, is needed")
+    return f"{int(first)}-{int(last)}"
+
+
 def _one_of(*choices: str) -> Parser:
     def parse(value: Any) -> str:
-        if value not in choices:
+        if str(value) not in choices:
             raise ValueError(f"one of {', '.join(choices)} is needed")
         return str(value)
 
@@ -159,6 +192,25 @@ SETTINGS: tuple[Setting, ...] = (
         "How a gang is placed on nodes: a placer (docs/site.md). As with `policy`, a setting goes over the site file.",
     ),
     Setting("grace_seconds", _seconds, 30.0, "Between SIGTERM and SIGKILL, when a replica is stopped."),
+    Setting(
+        "isolation",
+        _one_of("auto", "0", "1", "2"),
+        "auto",
+        "How far programs are kept apart: level 0, 1 or 2 (docs/security.md); `auto`: 1 where bubblewrap works, else 0.",
+    ),
+    Setting("job_folders", _list, [], "Folders that every program may write to, at isolation levels 1 and 2."),
+    Setting("inherit_env", _list, [], "Variables of the server that reach programs at isolation levels 1 and 2."),
+    Setting("job_users", _users, "20000-29999", "The numbers of the users that jobs run as, at isolation level 2."),
+    Setting(
+        "job_processes",
+        _count,
+        10_000,
+        "Most processes and threads of a replica, where cgroups can hold it to that; 0: no limit.",
+    ),
+    Setting(
+        "job_memory_gb", _gigabytes, 0.0, "Most memory of a replica, where cgroups can hold it to that; 0: no limit."
+    ),
+    Setting("keep_runs_days", _days, 14.0, "How long the folder of an attempt is kept when it has ended."),
     Setting("buckets", _table, {}, "Buckets that are folders of this machine: name → folder."),
     Setting(
         "unmapped_buckets",

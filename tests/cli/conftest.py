@@ -67,6 +67,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for the whole folder: each test has jobs of its own names."""
     home = tmp_path_factory.mktemp("home")
+    (home / "config.yaml").write_text(f"job_folders: {tmp_path_factory.getbasetemp()}\n")
     config = read_config({"STOKER_HOME": str(home)})
     found = embedded.start(config, FLAGS)
     made = Server(home, found, Client(found.url, found.token), FLAGS)

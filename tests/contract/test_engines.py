@@ -14,6 +14,7 @@ from stoker.core.launch import Launch
 from stoker.core.states import ReplicaState
 from stoker.engines.base import Engine
 from stoker.engines.fake import FakeEngine
+from stoker.engines.isolation import LEVEL_0, Isolation
 from stoker.engines.local import LocalEngine
 from stoker.runtime.zipapp import build
 from tests.builders import a_node
@@ -72,7 +73,7 @@ class TestLocalEngine(EngineContract):
         self.flag.touch()
 
 
-def a_local_engine(home: Path) -> LocalEngine:
+def a_local_engine(home: Path, isolation: Isolation = LEVEL_0) -> LocalEngine:
     """An engine of this machine whose server does not answer."""
     return LocalEngine(
         home,
@@ -81,4 +82,5 @@ def a_local_engine(home: Path) -> LocalEngine:
         server_url="http://127.0.0.1:9",
         token=lambda attempt: "t",
         uv=os.path.join(os.path.dirname(sys.executable), "uv"),
+        isolation=isolation,
     )

@@ -8,6 +8,7 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from stoker.client.client import Client
@@ -101,3 +102,21 @@ def test_a_cancel_given_before_a_crash_is_kept(server: Server, tmp_path: Path) -
     server.restart(kill=True)
     end = wait_until(lambda: (d := server.client.details("p", "cancelled"))["state"] == "CANCELLED" and d)
     assert end["ended_at"] <= time.time()
+
+
+def test_a_supervisor_that_is_killed_while_the_server_is_away(server: Server, tmp_path: Path) -> None:
+    """Its program dies with it, every line that it had written arrives, and the job goes on in a new attempt."""
+    start(server, "orphaned", tmp_path / "end")
+    run = server.home / "runs/p/orphaned.1/chief-0"
+    pid, program = int((run / "pid").read_text()), json.loads((run / "status.json").read_text())["program_pid"]
+    os.kill(server.found.pid, signal.SIGKILL)
+    wait_until(lambda: (run / "log.jsonl").read_text().count("\n") > 20)  # nobody takes them now
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not psutil.pid_exists(program) or psutil.Process(program).status() == psutil.STATUS_ZOMBIE)
+    written = [json.loads(line)["m"] for line in (run / "log.jsonl").read_text().splitlines()]
+    server.restart(kill=True)
+    wait_until(lambda: [a["number"] for a in server.client.details("p", "orphaned")["attempts"]] == [1, 2])
+    lines = [e["text"] for e in lines_so_far(server, "orphaned") if e["attempt"] == "p/orphaned.1"]
+    assert lines == written == [f"line {n}" for n in range(len(written))]
+    (tmp_path / "end").touch()
+    assert events(server, "orphaned")[-1]["state"] == "SUCCEEDED"

@@ -12,6 +12,8 @@ import pytest
 
 from stoker.runtime.archive import BadArchive
 from stoker.runtime.environment import Installer, InstallFailed
+from stoker.runtime.folder import Folder
+from stoker.runtime.sandbox import Sandbox
 
 UV = os.path.join(os.path.dirname(sys.executable), "uv")
 SETUP = """from setuptools import setup
@@ -36,7 +38,8 @@ def an_sdist(folder: Path, name: str = "mytrainer", version: str = "1.0", needs:
 
 
 def ready(tmp_path: Path, *packages: str, said: list[str] | None = None, give_up: bool = False) -> str:
-    installer = Installer(sys.executable, UV, (said if said is not None else []).append, lambda: give_up)
+    sandbox = Sandbox({}, Folder(str(tmp_path)))
+    installer = Installer(sys.executable, UV, (said if said is not None else []).append, lambda: give_up, sandbox)
     return installer.prepare(packages, str(tmp_path / "cache"))
 
 

@@ -21,6 +21,7 @@ from stoker.control.queue import Queue
 from stoker.core.errors import BadSpec, StokerError, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
+from stoker.engines.isolation import Isolation
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs
@@ -51,6 +52,7 @@ class Services:
     uploads: Uploads
     engines: dict[str, Engine]
     leases: Leases
+    isolation: Isolation
     bell: Bell
     shut_down: Callable[[], None] = lambda: None
     leads: Callable[[], bool] = lambda: True  # or it stands by

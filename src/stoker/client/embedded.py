@@ -157,10 +157,14 @@ def _from_project(config: Config) -> dict[str, str]:
     found = {}
     for name, value in config.values.items():
         if Path(value.source).name == "stoker.yaml":
-            is_table = isinstance(value.value, dict)
-            text = ",".join(f"{k}={v}" for k, v in value.value.items()) if is_table else str(value.value)
-            found[f"STOKER_{name.upper()}"] = text
+            found[f"STOKER_{name.upper()}"] = _as_text(value.value)
     return found
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{key}={text}" for key, text in value.items())
+    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def _for_me_alone(path: str, flags: int) -> int:

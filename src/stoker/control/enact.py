@@ -89,11 +89,14 @@ class Enact:
             LaunchFile(number=n, name=PurePosixPath(uri).name, uri=uri, stamp=self.files.stamp(uri))
             for n, uri in enumerate(launch_files(job))
         ]
+        buckets = self._folders(mounted_buckets(job.spec))
+        job_dir = self.files.program_path(job.spec.job_dir) if job.spec.job_dir else ""
         surroundings = Surroundings(
             python=self.runtimes.python(program.runtime),
             images=self.runtimes.images,
-            buckets=self._folders(mounted_buckets(job.spec)),
-            job_dir=self.files.program_path(job.spec.job_dir) if job.spec.job_dir else "",
+            buckets=buckets,
+            folders=(*buckets.values(), *([job_dir] if job_dir.startswith("/") else [])),
+            job_dir=job_dir,
             packages=tuple(files[: len(program.packages)]),
             source=tuple(files[len(program.packages) :]),
         )

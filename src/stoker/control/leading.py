@@ -53,11 +53,11 @@ class Leading:
         return self._store.leader()
 
     def begin(self) -> None:
-        """The lock is ours: count up the term, let the loop run, let everybody know where we are."""
+        """The lock is ours: count up the term, take over what is there, let the loop run."""
         term = self._store.lead(self._who)
-        self._loop.start(term)
         self._is_leading = True
-        self._began()
+        self._began()  # before the loop's first round: it may start what nobody has heard of before
+        self._loop.start(term)
 
     def start(self) -> None:
         """Look after it in a thread of its own, until `stop`."""

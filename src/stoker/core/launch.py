@@ -26,6 +26,7 @@ class Surroundings:
     python: str  # the interpreter of the runtime that the job asked for
     images: StandIns = field(default_factory=dict)
     buckets: Mapping[str, str] = field(default_factory=dict)  # of gs://, as far as the program names them → folder
+    folders: tuple[str, ...] = ()  # of this machine, which the job names and its programs may write to
     job_dir: str = ""  # as the program sees it: a plain path, or the URI where nothing maps it
     packages: tuple[LaunchFile, ...] = ()
     source: tuple[LaunchFile, ...] = ()
@@ -60,3 +61,5 @@ class Launch:
     in_place: int
     replicas: tuple[LaunchReplica, ...]
     lease_seconds: float = 0.0  # as of its attempt; where the witnesses are, its engine knows
+    owner: str = ""
+    folders: tuple[str, ...] = ()  # of this machine, which its programs may write to

@@ -7,27 +7,33 @@ supervisors hold locks there and keep status files (see runtime/folder.py). Noth
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
-
-import psutil
+from typing import Any
 
 from stoker.core.errors import EngineError
-from stoker.core.ids import replica_id, replica_name
+from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Replica
 from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.runtime.folder import Folder, write_whole
+from stoker.runtime.processes import send_if
 
 from .base import Request, Seen
+from .isolation import LEVEL_0, Isolation
+from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
+from .log_file import read_log, text_of
+from .old_runs import KEEP_RUNS_DAYS, OldRuns, attempts_in
 
 HOST = "127.0.0.1"
-_NEAR_BYTES = 1 << 16
+_ORPHANS_SECONDS = 10.0
+_log = logging.getLogger("stoker.engine")
 
 
 class LocalEngine:
@@ -42,9 +48,13 @@ class LocalEngine:
         server_url: str,
         token: Callable[[str], str],
         uv: str,
+        isolation: Isolation = LEVEL_0,
+        keep_runs_days: float = KEEP_RUNS_DAYS,
     ) -> None:
         """`token`: attempt id → the token its replicas may use. `runtime`: the zipapp. `server_url`: empty, if said later."""
         self._runs = home / "runs"
+        self.isolation = isolation
+        self._old_runs = OldRuns(self._runs, keep_runs_days)
         self._cache = home / "cache"
         self._nodes = tuple(nodes)
         self._runtime = runtime
@@ -65,6 +75,7 @@ class LocalEngine:
     def nodes(self) -> Sequence[Node]:
         """This machine, and the nodes declared on it."""
         self._leaving = [child for child in self._leaving if child.lives()]  # asked every round: no zombie stays long
+        self._old_runs.prune_when_due()
         return self._nodes
 
     def render(self, launch: Launch) -> Request:
@@ -89,7 +100,8 @@ class LocalEngine:
                     "is_container": r.is_container,
                     "python": r.python,
                     "command": list(r.command),
-                    "env": {**r.env, "STOKER_REPLICA_ID": replica_id(launch.attempt, r.role, r.index)},
+                    "env": {**r.env, **self._marks(launch.attempt, replica_name(r.role, r.index))},
+                    "isolation": self.isolation.words(launch.owner, launch.folders),
                     "devices": list(r.devices),
                     "visible_devices": self._visible_devices(r),
                     "grace_seconds": launch.grace_seconds,
@@ -119,10 +131,12 @@ class LocalEngine:
                     "token": self._token(request.attempt),
                     "cache": str(self._cache),
                     "uv": self._uv,
+                    "isolation": self.isolation.prepare(words["isolation"]),
+                    "cgroup": self.isolation.group(mark(self._runs, folder)),
                 }
                 write_whole(folder.request_file, json.dumps(whole))
                 command = [sys.executable, "-I", "-S", str(self._runtime), folder.path]
-                marked = {**os.environ, "STOKER_REPLICA_ID": f"{request.attempt}/{name}"}
+                marked = {**os.environ, **self._marks(request.attempt, name)}
                 self._spawned[f"{request.attempt}/{name}"] = _Child(command, marked, folder.errors_file)
             except OSError as error:
                 raise EngineError(f"{name} cannot be started on this machine: {error}") from error
@@ -134,13 +148,12 @@ class LocalEngine:
         is_new = not fence.exists()
         fence.touch()
         for folder in self._folders(attempt):
-            if not folder.supervisor_lives():
-                continue
             if force:
-                _kill(_pid(folder), signal.SIGKILL)
-                _sweep(replica_id(attempt, *_role_and_index(folder)))
+                _signal(folder, signal.SIGKILL)
+                if not _has_ended(folder):
+                    self._is_over(folder)
             elif is_new:
-                _kill(_pid(folder), signal.SIGTERM)
+                _signal(folder, signal.SIGTERM)
 
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """What the folders tell."""
@@ -149,17 +162,24 @@ class LocalEngine:
             for a in attempts.values()
         }
 
+    def adopt(self, live: Collection[str]) -> None:
+        """Take over what an earlier server left here. What is of no live attempt is ended at once: its devices count as free."""
+        kept = set()
+        for attempt in attempts_in(self._runs):
+            folders = self._folders(attempt)
+            if attempt not in live and any(folder.supervisor_lives() and not _has_ended(folder) for folder in folders):
+                _log.warning("%s runs and is known no more: it is ended", attempt)
+                self.stop(attempt, force=True)
+                self._wait_for_end(folders)
+            kept |= {mark(self._runs, f) for f in folders if attempt in live or f.supervisor_lives()}
+        for name in self.isolation.groups_of(mark_of_home(self._runs)) - kept:
+            self.isolation.end_group(name)
+        if end_strays(self._runs, kept):
+            _log.warning("processes of ended attempts were left behind, and are ended")
+
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
         """The lines on disk."""
-        try:
-            with open(self._folder(attempt, replica).log_file, "rb") as file:
-                file.seek(_place_before(file, after))
-                for line in file:
-                    record = _record(line)
-                    if record is not None and record["n"] > after:
-                        yield record
-        except FileNotFoundError:
-            return
+        return read_log(self._folder(attempt, replica).log_file, after)
 
     def forget(self, attempt: str) -> None:
         """The folders stay: they answer for the attempt if it is asked about again, and hold what programs wrote there."""
@@ -167,6 +187,7 @@ class LocalEngine:
             child = self._spawned.pop(f"{attempt}/{os.path.basename(folder.path)}", None)
             if child is not None:
                 self._leaving.append(child)
+            forget_group(folder)
 
     def _seen(self, attempt: Attempt, replica: Replica) -> Seen:
         name = replica_name(replica.role, replica.index)
@@ -175,22 +196,37 @@ class LocalEngine:
         # Asked before the status is read: what dies in between has left its last word.
         lives = (spawned is not None and spawned.lives()) or folder.supervisor_lives()
         try:
-            return self._judged(attempt, replica, folder, lives, was_spawned=spawned is not None)
+            seen = self._judged(attempt, replica, folder, lives, was_spawned=spawned is not None)
         except (ValueError, TypeError, OSError) as error:
             # Somebody wrote into our files: this replica is lost, and no other.
-            _sweep(replica_id(attempt.id, replica.role, replica.index))
+            _signal(folder, signal.SIGKILL)
             message = f"its status cannot be read: {error}"
-            return Seen(role=replica.role, index=replica.index, state=ReplicaState.LOST, message=message)
+            seen = Seen(role=replica.role, index=replica.index, state=ReplicaState.LOST, message=message)
+        if seen.state is ReplicaState.LOST and not self._is_over(folder):
+            # Its devices stay its own as long as one of its processes lives.
+            last = replica.seen if replica.seen is not ReplicaState.NOTHING else ReplicaState.STARTING
+            return Seen(role=replica.role, index=replica.index, state=last)
+        return seen
+
+    def _wait_for_end(self, folders: Sequence[Folder]) -> None:
+        until = time.monotonic() + _ORPHANS_SECONDS
+        while not all([self._is_over(folder) for folder in folders]):
+            if time.monotonic() > until:
+                _log.error("processes of %s do not end", os.path.dirname(folders[0].path))
+                return
+
+    def _is_over(self, folder: Folder) -> bool:
+        """End what is left of a replica without a supervisor. Returns whether nothing is."""
+        return end_leftovers(folder, mark(self._runs, folder))
 
     @staticmethod
     def _judged(attempt: Attempt, replica: Replica, folder: Folder, lives: bool, *, was_spawned: bool) -> Seen:
         """What a status means, given whether its supervisor lives or is on its way."""
         status = folder.read_status()
         state = ReplicaState(status.get("seen", ReplicaState.NOTHING))
-        message = _text(status.get("message", ""))
+        message = text_of(status.get("message", ""))
         if state not in FINAL_REPLICA_STATES and not lives:
             if status or (was_spawned and not folder.should_stop()):
-                _sweep(replica_id(attempt.id, replica.role, replica.index))
                 state, message = ReplicaState.LOST, _last_words(folder) or "its supervisor is gone"
             elif folder.should_stop():
                 state, message = ReplicaState.LOST, "it was stopped before it started"
@@ -200,12 +236,16 @@ class LocalEngine:
             state=state,
             exit_code=status.get("exit_code"),
             message=message,
-            addresses=tuple(map(_text, status.get("addresses", ()))),
+            addresses=tuple(map(text_of, status.get("addresses", ()))),
             out_of_memory=bool(status.get("out_of_memory")),
             restarts=int(status.get("restarts", 0)),
             sign=_text(status.get("sign", "")),
             last_line=int(status.get("last_line", 0)),
         )
+
+    def _marks(self, attempt: str, name: str) -> dict[str, str]:
+        """The variables that all processes of a replica inherit."""
+        return {"STOKER_REPLICA_ID": f"{attempt}/{name}", MARK: mark(self._runs, self._folder(attempt, name))}
 
     def _visible_devices(self, replica: LaunchReplica) -> str:
         """Never a real GPU for a declared node: on a machine that has some, its replicas see none."""
@@ -252,39 +292,12 @@ class _Child:
         return self._lives
 
 
-def _place_before(file: IO[bytes], after: int) -> int:
-    """A place in a log shortly before the first record after a number. Numbers grow, so that most of it need not be read."""
-    low, high = 0, file.seek(0, os.SEEK_END)
-    while high - low > _NEAR_BYTES:
-        middle = (low + high) // 2
-        file.seek(middle)
-        file.readline()  # the rest of a record
-        place = file.tell()
-        record = next(filter(None, map(_record, file)), None)
-        if record is None or record["n"] > after:
-            high = middle
-        else:
-            low = place
-    return low
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    """A record of the log; None for one that a crash or a full disk has cut off."""
+def _has_ended(folder: Folder) -> bool:
+    """Whether its program has, and its supervisor only ships the last lines."""
     try:
-        record = json.loads(line.decode("utf-8", errors="replace"))
-        return {"n": int(record["n"]), "t": float(record["t"]), "s": str(record["s"]), "m": _text(record["m"])}
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _text(value: object) -> str:
-    """A text that can be stored, whatever was in the file."""
-    return str(value).encode("utf-8", errors="replace").decode()
-
-
-def _role_and_index(folder: Folder) -> tuple[str, int]:
-    role, _, index = os.path.basename(folder.path).rpartition("-")
-    return role, int(index)
+        return folder.read_status().get("seen") in FINAL_REPLICA_STATES
+    except (ValueError, OSError):
+        return False
 
 
 def _pid(folder: Folder) -> int:
@@ -295,23 +308,11 @@ def _pid(folder: Folder) -> int:
         return 0
 
 
-def _kill(pid: int, number: int) -> None:
-    """Signal a supervisor, whose lock is known to be held."""
+def _signal(folder: Folder, number: int) -> None:
+    """Signal a supervisor, if it lives. The id is its own as long as the lock is held."""
+    pid = _pid(folder)
     if pid:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            pass
-
-
-def _sweep(replica: str) -> None:
-    """End whatever a dead supervisor left behind, told by the variable that all of a replica's processes inherit."""
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("STOKER_REPLICA_ID") == replica:
-                process.kill()
-        except psutil.Error:
-            continue
+        send_if(pid, number, lambda: folder.supervisor_lives() and _pid(folder) == pid)
 
 
 def _last_words(folder: Folder) -> str:

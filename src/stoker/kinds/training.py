@@ -36,6 +36,8 @@ class Training:
             source=surroundings.source,
             grace_seconds=spec.limits.grace_seconds,
             in_place=spec.retry.in_place,
+            owner=job.owner,
+            folders=surroundings.folders,
             replicas=tuple(
                 LaunchReplica(
                     role=place.role,

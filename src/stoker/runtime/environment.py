@@ -16,11 +16,12 @@ import shutil
 import subprocess
 import tarfile
 import time
-from typing import IO, Callable, Iterator, List, Sequence
+from typing import IO, Callable, Dict, Iterator, List, Sequence
 
 from .archive import check_package
 from .errors import CannotStart
 from .processes import die_with_parent, signal_group
+from .sandbox import Sandbox
 
 _PLANNED = re.compile(r"^ \+ ([A-Za-z0-9._-]+)(?:==(\S+)(?: \(from (\S+)\))?| @ (\S+))$")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -35,11 +36,16 @@ class InstallFailed(CannotStart):
 class Installer:
     """Installs packages over one runtime, until it is told to give up."""
 
-    def __init__(self, python: str, uv: str, say: Callable[[str], None], give_up: Callable[[], bool]) -> None:
+    def __init__(
+        self, python: str, uv: str, say: Callable[[str], None], give_up: Callable[[], bool], sandbox: Sandbox
+    ) -> None:
         self._python = python
         self._uv = uv
         self._say = say
         self._give_up = give_up
+        self._sandbox = sandbox
+        self._target = ""
+        self._readable: List[str] = []  # a source distribution runs code of the user's when it is installed
 
     def prepare(self, packages: Sequence[str], cache: str) -> str:
         """The folder to put on PYTHONPATH; empty if there are no packages. Raises InstallFailed or BadArchive."""
@@ -55,6 +61,7 @@ class Installer:
                 started = time.monotonic()
                 for package in packages:
                     check_package(package)
+                self._target, self._readable = folder, sorted({os.path.dirname(package) for package in packages})
                 self._install_twice(packages, folder)
                 with open(done, "w"):
                     pass
@@ -75,6 +82,8 @@ class Installer:
     def _install_twice(self, packages: Sequence[str], folder: str) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
             shutil.rmtree(folder, ignore_errors=True)
+            os.makedirs(folder)
+            self._sandbox.give(folder)
             try:
                 for package in packages:
                     self._run([*_build_options(package), "--target", folder, "--no-deps", "--reinstall", package])
@@ -96,12 +105,19 @@ class Installer:
         found = [m for m in map(_PLANNED.match, plan.splitlines()) if m]
         return [f"{m[1]} @ {m[3] or m[4]}" if m[3] or m[4] else f"{m[1]}=={m[2]}" for m in found]
 
+    def _environment(self) -> Dict[str, str]:
+        ours = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
+        return {k: v for k, v in ours.items() if self._sandbox.passes(k) or k.startswith(("UV_", "PIP_", "STOKER_RUN"))}
+
     def _run(self, arguments: List[str]) -> str:
         """Run `uv pip install`; its messages come on stderr. Raises InstallFailed with the last of them."""
-        kept = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
         process = subprocess.Popen(
-            [self._uv, "pip", "install", "--no-progress", "--python", self._python, *arguments],
-            env=kept,
+            self._sandbox.command(
+                [self._uv, "pip", "install", "--no-progress", "--python", self._python, *arguments],
+                readable=self._readable,
+                writable=[self._target],
+            ),
+            env={**self._environment(), **self._sandbox.variables()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -6,6 +6,7 @@
     lock                        held (flock) as long as the supervisor lives: no guessing by process ids
     pid                         the supervisor's process id, good while the lock is held
     status.json                 what the supervisor last knew
+    processes.json              by what its processes are known, should the supervisor not be there to end them
     log.jsonl                   every line of output, in order
     supervisor.err              what the supervisor itself has to complain about
     environment/                of a container that installs packages: where it does so
@@ -32,6 +33,7 @@ class Folder:
         self.lock_file = os.path.join(self.path, "lock")
         self.pid_file = os.path.join(self.path, "pid")
         self.status_file = os.path.join(self.path, "status.json")
+        self.processes_file = os.path.join(self.path, "processes.json")
         self.log_file = os.path.join(self.path, "log.jsonl")
         self.errors_file = os.path.join(self.path, "supervisor.err")
         self.work = os.path.join(self.path, "work")
@@ -57,6 +59,15 @@ class Folder:
     def write_status(self, status: Dict[str, Any]) -> None:
         """Replace the status whole."""
         write_whole(self.status_file, json.dumps(status))
+
+    def read_processes(self) -> Dict[str, Any]:
+        """By what the replica's processes are known: `namespace` and `processes`; empty if nothing of it can be read."""
+        try:
+            with open(self.processes_file, encoding="utf-8") as file:
+                found = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def should_stop(self) -> bool:
         """Whether the engine has fenced the attempt."""

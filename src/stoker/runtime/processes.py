@@ -3,17 +3,28 @@
 On Linux the supervisor makes itself the reaper of orphans (PR_SET_CHILD_SUBREAPER): a grandchild that leaves its process
 group, or whose parent dies, becomes the supervisor's child and is found by walking down from there. Elsewhere only the
 process group is known, and a child that leaves it escapes.
+
+A process id is given again to others. So a process goes by its id and the moment of its start, and is signalled through a
+file descriptor (pidfd) that stands for it alone, where the system has those.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
-from typing import Dict, List
+from typing import Callable, Dict, FrozenSet, List, NamedTuple, Optional
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_PDEATHSIG = 1
+
+
+class Process(NamedTuple):
+    """One process, told apart from all others that had or will have its id."""
+
+    pid: int
+    started: int  # in the kernel's ticks since boot
 
 
 def become_reaper() -> None:
@@ -22,34 +33,70 @@ def become_reaper() -> None:
 
 
 def die_with_parent() -> None:
-    """Be killed when the parent dies. Called in the child, before the program."""
+    """Be killed when the parent dies, and leave no core file. Called in the child, before the program."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-def descendants() -> List[int]:
-    """The ids of all processes below this one."""
+def descendants() -> List[Process]:
+    """All processes below this one."""
+    table = living()
     children: Dict[int, List[int]] = {}
-    for pid, parent in _parents().items():
+    for pid, (parent, _) in table.items():
         children.setdefault(parent, []).append(pid)
-    found: List[int] = []
+    found: List[Process] = []
     ask = [os.getpid()]
     while ask:
         below = children.get(ask.pop(), [])
-        found.extend(below)
+        found.extend(Process(pid, table[pid][1]) for pid in below)
         ask.extend(below)
     return found
 
 
-def signal_all(number: int) -> int:
-    """Send a signal to every descendant. Returns how many there were."""
-    count = 0
-    for pid in descendants():
+def living() -> "Dict[int, tuple[int, int]]":
+    """Process id → its parent's id and its start, of every process that is not a zombie; empty where that is not told."""
+    found: "Dict[int, tuple[int, int]]" = {}
+    if os.path.isdir("/proc/self"):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                told = _stat(int(name))
+                if told is not None:
+                    found[int(name)] = told
+    return found
+
+
+def signal_all(number: int, spared: FrozenSet[int] = frozenset()) -> int:
+    """Send a signal to every descendant but the spared. Returns how many there were."""
+    return sum(send(process, number) for process in descendants() if process.pid not in spared)
+
+
+def send(process: Process, number: int) -> bool:
+    """Send a signal to this process, and to no other that has its id by now. Returns whether it was there."""
+    return send_if(process.pid, number, lambda: started(process.pid) == process.started)
+
+
+def send_if(pid: int, number: int, is_still_it: Callable[[], bool]) -> bool:
+    """Send a signal to a process, if it is still the one that is meant once we have hold of it."""
+    try:
+        if not hasattr(os, "pidfd_open"):
+            if is_still_it():
+                os.kill(pid, number)
+                return True
+            return False
+        descriptor = os.pidfd_open(pid)
         try:
-            os.kill(pid, number)
-            count += 1
-        except (ProcessLookupError, PermissionError):
-            pass
-    return count
+            if not is_still_it():
+                return False
+            signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
+    except (ProcessLookupError, PermissionError):
+        return False
+    except OSError:  # this kernel has no pidfd
+        if not is_still_it():
+            return False
+        os.kill(pid, number)
+    return True
 
 
 def signal_group(group: int, number: int) -> None:
@@ -72,21 +119,20 @@ def oom_kills() -> int:
     return 0
 
 
-def _parents() -> Dict[int, int]:
-    """Process id → its parent's, of every process that is not a zombie."""
-    parents: Dict[int, int] = {}
-    if not os.path.isdir("/proc/self"):
-        return parents
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                    state, parent = file.read().rpartition(")")[2].split()[:2]
-            except OSError:
-                continue
-            if state != "Z":
-                parents[int(name)] = int(parent)
-    return parents
+def started(pid: int) -> Optional[int]:
+    """When a process was started, in the kernel's ticks since boot; None for a zombie and for none."""
+    told = _stat(pid)
+    return told[1] if told else None
+
+
+def _stat(pid: int) -> "Optional[tuple[int, int]]":
+    """A process's parent and start; None for a zombie and for none."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else (int(fields[1]), int(fields[19]))
 
 
 if sys.platform.startswith("linux"):

@@ -7,13 +7,15 @@ import selectors
 import signal
 import subprocess
 import time
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, FrozenSet, List, Optional, Sequence
 
 from .lines import Lines, Log
-from .processes import descendants, die_with_parent, oom_kills, signal_all, signal_group
+from .processes import descendants, die_with_parent, living, oom_kills, signal_all, signal_group
+from .sandbox import Sandbox
 
 _POLL_SECONDS = 0.2
 _DRAIN_SECONDS = 1.0
+_NOTE_SECONDS = 1.0
 
 
 class Ended:
@@ -28,20 +30,38 @@ class Ended:
 class Program:
     """The user's program, while it runs."""
 
-    def __init__(self, command: List[str], environment: Dict[str, str], folder: str, log: Log) -> None:
-        """Start it. Raises OSError if it cannot be started."""
+    def __init__(
+        self,
+        command: List[str],
+        environment: Dict[str, str],
+        folder: str,
+        log: Log,
+        sandbox: Sandbox,
+        readable: Sequence[str] = (),
+    ) -> None:
+        """Start it. `readable`: of Stoker's own folders, what it is to see. Raises OSError if it cannot be started."""
         self._log = log
         self._oom_before = oom_kills()
-        self._process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=die_with_parent,
-        )
+        self._sandbox = sandbox
+        self._note_at = time.monotonic()
+        told, tells = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                sandbox.program(command, environment, folder, readable, told=tells),
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+                pass_fds=[tells] if sandbox.level else [],
+            )
+        finally:
+            os.close(tells)
+            sandbox.note_namespace(told)
+        # Of a sandbox the outermost process only waits: a signal to it would end all the others at once.
+        self._spared: FrozenSet[int] = frozenset([self.pid] if sandbox.level else [])
         self._selector = selectors.DefaultSelector()
         for stream, name in ((self._process.stdout, "out"), (self._process.stderr, "err")):
             assert stream is not None
@@ -63,7 +83,7 @@ class Program:
             was_stopped = self._follow(must_stop, grace_seconds)
         finally:
             self._kill()  # what it left behind, in its group or out of it; the program too, if we fail
-        code = self._process.returncode
+        code = self._sandbox.code(self._process.returncode)
         self._selector.unregister(wake)
         self._drain()
         killed_for_memory = code == -signal.SIGKILL and not was_stopped and oom_kills() > self._oom_before
@@ -74,22 +94,31 @@ class Program:
         stop_at: Optional[float] = None
         while self._process.poll() is None or (stop_at is not None and descendants()):
             self._read(_POLL_SECONDS)
+            self._note_processes()
             if stop_at is None and must_stop():
                 stop_at = time.monotonic() + grace_seconds
-                if not signal_all(signal.SIGTERM):
+                if not signal_all(signal.SIGTERM, self._spared) and not self._spared:
                     signal_group(self.pid, signal.SIGTERM)
             elif stop_at is not None and time.monotonic() >= stop_at:
                 self._kill()
             _reap_orphans(self._process)
         return stop_at is not None
 
+    def _note_processes(self) -> None:
+        """Now and then, should we be killed."""
+        if self._sandbox.needs_notes and time.monotonic() >= self._note_at:
+            self._note_at = time.monotonic() + _NOTE_SECONDS
+            self._sandbox.note_processes(descendants())
+
     def _kill(self) -> None:
-        signal_group(self.pid, signal.SIGKILL)
-        for _ in range(100):  # one that forks while we look is found at the next look
-            if not signal_all(signal.SIGKILL):
-                break
+        """Until none is left, however long that takes: one in the midst of a system call still holds its devices."""
+        if self._process.returncode is None or not living():
+            signal_group(self.pid, signal.SIGKILL)
+        pause = 0.005
+        while signal_all(signal.SIGKILL):  # one that forks while we look is found at the next look
             _reap_orphans(self._process)
-            time.sleep(0.005)
+            time.sleep(pause)
+            pause = min(_POLL_SECONDS, pause * 1.1)
 
     def _drain(self) -> None:
         """Read what the pipes still hold. Nobody writes any more, so this ends."""

@@ -8,10 +8,13 @@ from .archive import unpack_source
 from .environment import Installer
 from .errors import CannotStart
 from .fetch import fetch
+from .sandbox import Sandbox
 from .server import Refused, Server
 
 
-def place_files(request: Dict[str, Any], work: str, give_up: Callable[[], bool], say: Callable[[str], None]) -> str:
+def place_files(
+    request: Dict[str, Any], work: str, give_up: Callable[[], bool], say: Callable[[str], None], sandbox: Sandbox
+) -> str:
     """Put everything in its place. Returns the folder of the packages, for PYTHONPATH. Raises CannotStart."""
     server = Server(request)
     try:
@@ -23,4 +26,4 @@ def place_files(request: Dict[str, Any], work: str, give_up: Callable[[], bool],
         server.close()
     for archive in source:
         unpack_source(archive, work)
-    return Installer(request["python"], request["uv"], say, give_up).prepare(packages, request["cache"])
+    return Installer(request["python"], request["uv"], say, give_up, sandbox).prepare(packages, request["cache"])

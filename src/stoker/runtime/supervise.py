@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
+from . import cgroups
 from .errors import CannotStart
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
@@ -17,6 +18,7 @@ from .lines import Log
 from .ports import reserve
 from .processes import become_reaper
 from .program import Ended, Program
+from .sandbox import Sandbox
 from .server import Refused, Server
 from .wiring import Cluster, wiring
 
@@ -41,6 +43,9 @@ class Supervisor:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.request = folder.read_request()
+        cgroups.join(self.request.get("cgroup", []))
+        self.sandbox = Sandbox(self.request, folder)
+        self._site = ""
         self._stop_asked = False
         self._status: Dict[str, Any] = {}
         self._copies: Dict[str, "tuple[int, int]"] = {}
@@ -93,19 +98,20 @@ class Supervisor:
     def _prepare(self) -> "tuple[List[str], Dict[str, str]]":
         """The command and the environment, but for what depends on the cluster."""
         os.makedirs(self.folder.work, exist_ok=True)
-        site = ""
         if self.request["packages"] or self.request["source"]:
             from .program_files import place_files  # brings archives and installers with it: only for who needs them
 
-            site = place_files(self.request, self.folder.work, self._must_stop, self._say)
+            self._site = place_files(self.request, self.folder.work, self._must_stop, self._say, self.sandbox)
         self._copies = _files(self.folder.work)
-        return list(self.request["command"]), self._environment(site)
+        environment = self._environment(self._site)
+        self.sandbox.give(self.folder.work, os.path.join(self.folder.path, "environment"))
+        return list(self.request["command"]), environment
 
     def _environment(self, site: str) -> Dict[str, str]:
         """What the program inherits, less what is Stoker's own, with its packages and its variables."""
         request = self.request
         kept = [k for k in os.environ if not k.startswith(_OUR_PREFIXES) and k not in _OUR_NAMES]
-        variables = {k: os.environ[k] for k in kept}
+        variables = {k: os.environ[k] for k in kept if self.sandbox.passes(k)}
         bin_folder = os.path.dirname(request["python"])
         variables["PATH"] = os.pathsep.join([bin_folder, variables.get("PATH", os.defpath)])
         if request["is_container"] and installs_packages(request["command"]):
@@ -114,6 +120,7 @@ class Supervisor:
         variables["PYTHONUNBUFFERED"] = "1"
         if site:
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
+        variables.update(self.sandbox.variables())
         variables.update(request["env"])
         return variables
 
@@ -152,7 +159,9 @@ class Supervisor:
 
     def _start(self, command: List[str], environment: Dict[str, str]) -> Program:
         try:
-            return Program(command, environment, self.folder.work, self.log)
+            return Program(
+                command, environment, self.folder.work, self.log, self.sandbox, [self._site] * bool(self._site)
+            )
         except FileNotFoundError:
             raise CannotStart(f"there is no program {command[0]!r} on this machine") from None
         except PermissionError:

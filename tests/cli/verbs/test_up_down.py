@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,8 @@ def test_up_status_down(alone: Cli) -> None:
     assert (status["url"], status["home"], status["hold"]) == (told["url"], str(alone.home), True)
     assert (status["engines"], len(status["nodes"]), status["token_file"]) == (["local"], 3, told["token_file"])
     assert "jobs are accepted, none is started" in alone("status").out
+    level = status["isolation"]["level"]
+    assert f"level {level} (auto): {status['isolation']['by']}" in alone("status").out
     nodes = json.loads(alone("nodes", "--json").out)["nodes"]
     assert [node["accelerators_free"] for node in nodes] == [0, 4, 4]
     assert "4/4 NVIDIA_TESLA_T4" in alone("nodes").out
@@ -50,6 +53,12 @@ def test_up_status_down(alone: Cli) -> None:
     assert down.code == 0 and "held cancelled" in down.err and "the server has ended" in down.err
     assert alone("status").code == 5
     assert alone("down").code == 0
+
+
+def test_a_level_that_this_machine_cannot_give_is_refused_with_what_to_do(alone: Cli, tmp_path: Path) -> None:
+    refused = alone("up", "--port", "0", STOKER_ISOLATION="1", PATH=str(tmp_path))
+    assert refused.code != 0 and "isolation level 1 cannot be had here: it needs" in refused.err
+    assert "stoker config set isolation auto" in refused.err
 
 
 def test_jobs_go_on_without_the_server_and_the_next_one_takes_them_over(alone: Cli) -> None:

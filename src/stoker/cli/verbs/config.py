@@ -107,4 +107,4 @@ def _shown(name: str, value: object) -> str:
     value = shown(name, value)
     if isinstance(value, dict):
         return ",".join(f"{key}={text}" for key, text in value.items())
-    return str(value)
+    return ",".join(value) if isinstance(value, list) else str(value)

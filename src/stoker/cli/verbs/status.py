@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from stoker import __version__
@@ -38,9 +41,22 @@ def command(as_json: bool) -> None:
             ],
             ["files", status["buckets"]],
             *([["standing by", ", ".join(found.url for found in others)]] if others else []),
+            *_isolation(status.get("isolation")),
             *([["site file", status["site"]]] if status["site"] else []),
             *([["hold", "jobs are accepted, none is started"]] if status["hold"] else []),
         ],
     )
     if status["version"] != __version__:
         show.warn(f"this is stoker {__version__}, the server is {status['version']}: stoker down, then stoker up")
+
+
+def _isolation(told: Mapping[str, Any] | None) -> list[list[str]]:
+    """How far programs are kept apart; nothing of a server that does not tell."""
+    if not told:
+        return []
+    return [
+        ["isolation", f"level {told['level']} ({told['asked']}): {told['by']}"],
+        ["  leftovers", f"ended by {told['ended_by']}"],
+        *([["  limits", f"{told['limits']} a replica"]] if told["limits"] else []),
+        *([["  next level", told["next"]]] if told["next"] else []),
+    ]

@@ -71,7 +71,9 @@ def command(foreground: bool, standby: bool, no_auth: bool, as_json: bool, **fla
 
 def _tell(config: Config, found: Found, status: Mapping[str, Any]) -> None:
     show.done(f"server  {found.url}   (home {config.home}; its file `token` lets you in)")
-    show.done(f"nodes   {status['nodes']}   files   {status['buckets']}")
+    show.done(
+        f"nodes   {status['nodes']}   isolation level {status['isolation']['level']}   files   {status['buckets']}"
+    )
     if not status["leads"]:
         show.done(f"stands by for {status['leader'] or 'whoever comes'}")
     if status["site"]:

@@ -16,6 +16,22 @@ class JobCounts(TypedDict):
     running: Annotated[int, says("Those of them that hold machines.", 1)]
 
 
+class Isolation(TypedDict):
+    """How far programs are kept from each other and from the server (docs/security.md)."""
+
+    level: Annotated[int, says("The level in force: 0, 1 or 2.", 1)]
+    asked: Annotated[str, says("What the setting `isolation` asks for.", "auto")]
+    by: Annotated[str, says("What keeps programs apart.", "bubblewrap 0.8.0")]
+    ended_by: Annotated[
+        str, says("How processes are ended that a killed supervisor leaves behind.", "PID namespace, cgroup v2")
+    ]
+    limits: Annotated[str, says("What a replica is held to; empty for nothing.", "10000 processes")]
+    next: Annotated[
+        str,
+        says("What the next level needs; empty at the highest.", "level 2 works here: stoker config set isolation 2"),
+    ]
+
+
 class Status(TypedDict):
     """What a server is and has."""
 
@@ -26,6 +42,7 @@ class Status(TypedDict):
     engines: Annotated[list[str], says("Where replicas can run.", ["local"])]
     nodes: Annotated[int, says("How many nodes there are.", 1)]
     jobs: JobCounts
+    isolation: Isolation
     hold: Annotated[bool, says("Whether jobs are accepted and none is started.", False)]
     site: Annotated[
         str,

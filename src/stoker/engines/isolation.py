@@ -1,0 +1,268 @@
+"""How far programs are kept from each other and from the server on this machine: found once, by trying it.
+
+Level 0 is a session of its own; 1 a sandbox by bubblewrap; 2 that, and a user of its own for every owner of jobs.
+docs/security.md says what each keeps out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stoker.core.errors import EngineError, Unavailable
+from stoker.runtime import cgroups
+from stoker.runtime.cgroups import Cgroups
+from stoker.runtime.folder import Folder, write_whole
+from stoker.runtime.sandbox import Sandbox, give_to
+
+LEVELS = ("auto", "0", "1", "2")
+_TRY_SECONDS = 10.0
+_SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
+_FIRST_USER, _LAST_USER = 20_000, 29_999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolation:
+    """The level in force, by what it is held, and what the next one would need."""
+
+    home: Path = Path("/nonexistent")
+    level: int = 0
+    asked: str = "0"
+    bwrap: str = ""
+    version: str = ""  # of bubblewrap
+    setpriv: str = ""
+    groups: Cgroups | None = None
+    next_level: str = ""  # how to come to the next level, or what it lacks
+    folders: tuple[str, ...] = ()  # which every program may write to
+    buckets: tuple[str, ...] = ()  # folders that are buckets: a job that names one may write there
+    inherited: tuple[str, ...] = ()
+    users: tuple[int, int] = (_FIRST_USER, _LAST_USER)
+    memory_bytes: int = 0
+    processes: int = 0
+
+    @property
+    def by(self) -> str:
+        """What keeps programs apart: `bubblewrap 0.8.0, a user per owner`."""
+        parts = [f"bubblewrap {self.version}"] if self.level else ["the session of every replica"]
+        return ", ".join(parts + ["a user for each owner"] * (self.level == 2))
+
+    @property
+    def ended_by(self) -> str:
+        """How processes are found and ended that a killed supervisor leaves behind."""
+        certain = (["PID namespace"] if self.level else []) + ([self.groups.kind] if self.groups else [])
+        return ", ".join(certain) or "what the supervisor noted, and a variable"
+
+    @property
+    def limits(self) -> str:
+        """What a replica is held to: `10000 processes`."""
+        can = self.groups.limits if self.groups else {}
+        parts = [f"{self.processes} processes"] if self.processes and "pids" in can else []
+        parts += [f"{self.memory_bytes / 2**30:g} GB of memory"] if self.memory_bytes and "memory" in can else []
+        return ", ".join(parts)
+
+    def group(self, name: str) -> list[str]:
+        """Make a control group, where that can be done. Returns its folders. Raises OSError."""
+        return self.groups.make(name, self.memory_bytes, self.processes) if self.groups else []
+
+    def groups_of(self, beginning: str) -> set[str]:
+        """The control groups whose names begin so."""
+        return {name for name in self.groups.names() if name.startswith(beginning)} if self.groups else set()
+
+    def end_group(self, name: str) -> None:
+        """End what is in a control group, and remove it."""
+        if self.groups:
+            folders = self.groups.group(name)
+            cgroups.kill(folders[0])
+            cgroups.remove(folders)
+
+    def words(self, owner: str, folders: Sequence[str]) -> Mapping[str, Any]:
+        """What a replica's request says of it. `folders`: those that the job names."""
+        if self.level == 0:
+            return {"level": 0}
+        inside, outside = self._sorted(folders)
+        return {
+            "level": self.level,
+            "bwrap": self.bwrap,
+            "setpriv": self.setpriv,
+            "stoker_home": str(self.home),
+            "user_home": _user_home(),
+            "own_home": str(self.home / "job-homes" / (owner or "anybody")),
+            "folders": [*self.folders, *outside],
+            "own_folders": inside,
+            "inherit": list(self.inherited),
+            "owner": owner,
+        }
+
+    def prepare(self, words: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the folders of a request, and find its user. Returns its words with that. Raises EngineError or OSError."""
+        prepared = dict(words)
+        if self.level == 0:
+            return prepared
+        for folder in (*words["folders"], *words["own_folders"]):
+            self._check(folder)
+        os.makedirs(words["own_home"], mode=0o700, exist_ok=True)
+        for folder in (*words["folders"], *words["own_folders"]):
+            os.makedirs(folder, exist_ok=True)
+        if self.level == 2:
+            prepared["user"] = user = self._user(words["owner"])
+            for folder in (words["own_home"], *words["own_folders"]):
+                give_to(folder, user)
+        return prepared
+
+    def _sorted(self, folders: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Those in Stoker's home, and the others."""
+        opened = [self._opened(os.path.realpath(folder)) for folder in folders]
+        home = os.path.realpath(self.home)
+        return [f for f in opened if _is_in(f, home)], [f for f in opened if not _is_in(f, home)]
+
+    def _opened(self, folder: str) -> str:
+        """What is opened for a folder that a job names: all of its bucket, as in a cloud; of it alone at level 2."""
+        kept = os.path.realpath(self.home / "buckets")
+        parts = folder[len(kept) + 1 :].split("/") if folder.startswith(kept + "/") else []
+        buckets = [os.path.join(kept, *parts[:2])] if len(parts) > 1 else list(map(os.path.realpath, self.buckets))
+        return next((bucket for bucket in buckets if _is_in(folder, bucket)), folder) if self.level == 1 else folder
+
+    def _check(self, folder: str) -> None:
+        """A job may open a place for data to itself, but nothing of the system, of Stoker or of its user's keys."""
+        open_to_jobs = [*self.folders, *self.buckets, str(self.home / "buckets")]
+        if any(_is_in(folder, os.path.realpath(path)) for path in open_to_jobs):
+            return
+        user_home, kept = _user_home(), [str(self.home), sys.prefix, sys.base_prefix]
+        is_kept = any(_is_in(folder, os.path.realpath(p)) or _is_in(os.path.realpath(p), folder) for p in kept)
+        is_system = any(_is_in(folder, p) for p in _SYSTEM) and not _is_in(folder, "/var/tmp")
+        hidden = user_home and _is_in(folder, user_home) and "/." in folder[len(user_home) :]
+        if is_kept or is_system or hidden or (user_home and _is_in(user_home, folder)):
+            raise EngineError(
+                f"programs may not write to {folder} at isolation level {self.level}: it holds parts of the system, of"
+                " Stoker or hidden files",
+                fix="choose another job directory; or allow it: stoker config set job_folders FOLDER",
+            )
+
+    def _user(self, owner: str) -> int:
+        """The user of an owner: the same one always."""
+        path = self.home / "job-users.json"
+        known: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        if owner not in known:
+            free = sorted(set(range(self.users[0], self.users[1] + 1)) - set(known.values()))
+            if not free:
+                raise EngineError(
+                    f"no user is left for the jobs of {owner}",
+                    fix="stoker config set job_users FIRST-LAST, a wider range",
+                )
+            known[owner] = free[0]
+            write_whole(str(path), json.dumps(known, indent=1))
+        return known[owner]
+
+
+LEVEL_0 = Isolation()
+"""Nothing but a session of its own for every replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """What a level needs that is not here, and what to do about it."""
+
+    what: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.fix})"
+
+
+def detect(asked: str, home: Path, **settings: Any) -> Isolation:
+    """What this machine can do, and of that what is asked for. Raises Unavailable if it cannot do that."""
+    groups = cgroups.find(f"stoker-{os.getuid()}") if sys.platform.startswith("linux") else None
+    bwrap, version, lacks_1 = _bubblewrap()
+    setpriv, lacks_2 = ("", lacks_1) if lacks_1 else _setpriv(home, bwrap)
+    lacks = {1: lacks_1, 2: lacks_2}
+    level = int(asked) if asked != "auto" else 0 if lacks_1 else 1
+    problem = lacks.get(level)
+    if problem:
+        raise Unavailable(
+            f"isolation level {level} cannot be had here: it needs {problem.what}",
+            fix=f"{problem.fix}; or take what works: stoker config set isolation auto",
+        )
+    next_level = ""
+    if level < 2:
+        problem = lacks[level + 1]
+        works = f"works here: stoker config set isolation {level + 1}"
+        next_level = f"level {level + 1} " + (f"needs {problem}" if problem else works)
+    return Isolation(
+        home=home,
+        level=level,
+        asked=asked,
+        bwrap=bwrap,
+        version=version,
+        setpriv=setpriv,
+        groups=groups,
+        next_level=next_level,
+        **settings,
+    )
+
+
+def _bubblewrap() -> tuple[str, str, _Lack | None]:
+    """bubblewrap's path and version; or what is missing."""
+    if not sys.platform.startswith("linux"):
+        return "", "", _Lack("Linux", "run the server there")
+    found = shutil.which("bwrap")
+    if found is None:
+        return "", "", _Lack("bubblewrap, which is not installed", "apt install bubblewrap")
+    problem = _try([found, *_TRIAL, "true"])
+    if problem:
+        fix = "let users make namespaces, and run the server outside a container"
+        return found, "", _Lack(f"bubblewrap to work, and it says: {problem}", fix)
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=_TRY_SECONDS).stdout
+    return found, version.split()[-1] if version.split() else "", None
+
+
+_TRIAL = (
+    "--ro-bind / / --dev /dev --proc /proc --perms 1777 --tmpfs /tmp --unshare-pid --unshare-ipc --unshare-uts"
+    " --unshare-cgroup-try --die-with-parent --new-session --cap-drop ALL"
+).split()
+
+
+def _setpriv(home: Path, bwrap: str) -> tuple[str, _Lack | None]:
+    """setpriv's path; or what is missing for users of their own."""
+    found = shutil.which("setpriv")
+    if os.getuid() != 0:
+        return "", _Lack("a server of root, which alone can give jobs users of their own", "start it as root")
+    if found is None:
+        return "", _Lack("setpriv, which is not installed", "apt install util-linux")
+    words = Isolation(home=home, level=2, bwrap=bwrap, setpriv=found).words("", ())
+    request = {"python": sys.executable, "visible_devices": "", "isolation": {**words, "user": _FIRST_USER}}
+    problem = _try(Sandbox(request, Folder(str(home))).command([sys.executable, "-I", "-S", "-c", ""]))
+    if problem:
+        what = f"other users than root to run {sys.executable}, and that says: {problem}"
+        return "", _Lack(what, "install Stoker where all may read it")
+    return found, None
+
+
+def _try(command: Sequence[str]) -> str:
+    """Run it. Returns what is wrong; empty if nothing is."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TRY_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    last = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
+    return last[0] if done.returncode else ""
+
+
+def _user_home() -> str:
+    """The home of the server's user, by the system's books; empty if it has none."""
+    try:
+        home = os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return ""
+    return home if home != "/" and os.path.isdir(home) else ""
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

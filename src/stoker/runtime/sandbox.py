@@ -1,0 +1,233 @@
+"""What a program sees of the machine at isolation level 1 and above: a sandbox of bubblewrap, drawn up by one list of arguments.
+
+The system and the user's files can be read, and only a few folders written to. Hidden are Stoker's home, whatever begins with
+a dot in the user's home, and other processes. /tmp, /dev, /run and shared memory are the replica's own.
+At level 2 the program runs as a user of its own as well. docs/security.md lists what follows from that.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import signal
+import stat
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+
+from .folder import Folder, write_whole
+from .processes import Process
+
+_PASSED = frozenset(
+    "PATH LANG LANGUAGE TZ TERM USER LOGNAME SHELL LD_LIBRARY_PATH PYTHONPATH VIRTUAL_ENV CONDA_PREFIX"
+    " HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy"
+    " SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split()
+)
+_PASSED_PREFIXES = tuple(
+    "LC_ CUDA NVIDIA_ NCCL_ GLOO_ OMP_ MKL_ OPENBLAS_ KMP_ TF_CPP_ TF_ENABLE_ TF_FORCE_ TF_GPU_ TF_NUM_ TF_XLA_ XLA_ JAX_"
+    " TORCH PYTORCH_".split()  # of TF_, not all: Terraform keeps secrets there
+)
+_EMPTY = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+_GPU_CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "dxg")
+
+
+class Sandbox:
+    """The surroundings of one replica's program."""
+
+    def __init__(self, request: Mapping[str, Any], folder: Folder) -> None:
+        asked = request.get("isolation") or {}
+        self.level: int = asked.get("level", 0)
+        self._asked: Mapping[str, Any] = asked
+        self._request = request
+        self._folder = folder
+        self._user: Optional[int] = asked.get("user")
+
+    def passes(self, name: str) -> bool:
+        """Whether a variable of the server's surroundings reaches the program."""
+        return self.level == 0 or name in _PASSED or name.startswith(_PASSED_PREFIXES) or name in self._asked["inherit"]
+
+    def variables(self) -> Dict[str, str]:
+        """What a program finds in its environment because it is in a sandbox."""
+        if self.level == 0:
+            return {}
+        own = {"HOME": self._asked["own_home"], "TMPDIR": "/tmp"}
+        if self._user is not None:
+            own.update(USER=f"job{self._user}", LOGNAME=f"job{self._user}")
+        if not self._request["is_alone"]:
+            # Replicas share no memory with each other, so NCCL must not take them for processes of one machine.
+            own["NCCL_HOSTID"] = f"{self._request['attempt']}/{self._request['role']}-{self._request['index']}"
+        return own
+
+    def command(
+        self,
+        command: Sequence[str],
+        *,
+        work: str = "/",
+        readable: Sequence[str] = (),
+        writable: Sequence[str] = (),
+        told: Optional[int] = None,
+    ) -> List[str]:
+        """What to run in the place of a command. `told`: a file descriptor for what bubblewrap has to tell of the sandbox.
+
+        What comes later lies over what came before: folders that are opened over what hides them, and Stoker's home over all
+        but the replica's own.
+        """
+        if self.level == 0:
+            return list(command)
+        asked = self._asked
+        arguments = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *self._devices()]
+        for path in _EMPTY:
+            if os.path.isdir(path) and not os.path.islink(path):
+                arguments += ["--perms", "1777", "--tmpfs", path]
+        for path in self._hidden():
+            arguments += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
+        arguments += _bind("--bind", asked["folders"])
+        arguments += _bind("--ro-bind", [*_name_service(), *_homes_of([self._request["python"], command[0]])])
+        arguments += ["--tmpfs", os.path.realpath(asked["stoker_home"])]
+        arguments += _bind("--ro-bind", readable)
+        arguments += _bind("--bind", [asked["own_home"], *asked["own_folders"], *writable])
+        arguments += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        arguments += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--chdir", work]
+        if told is not None:
+            arguments += ["--info-fd", str(told)]
+        if self._user is not None:
+            arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+            command = [*as_user(asked["setpriv"], self._user), *command]
+        return [asked["bwrap"], *arguments, "--", *command]
+
+    def give(self, *folders: str) -> None:
+        """Make folders the program's own, with all that is in them, where it runs as a user of its own."""
+        for folder in folders if self._user is not None else ():
+            if os.path.isdir(folder):
+                give_to(folder, self._user or 0)
+
+    def program(
+        self, command: List[str], environment: Mapping[str, str], work: str, readable: Sequence[str], *, told: int
+    ) -> List[str]:
+        """What to run for the user's program. Raises OSError if that cannot be run, as starting it would without a sandbox."""
+        if self.level == 0:
+            return command
+        path = command[0] if os.sep not in command[0] else os.path.join(work, command[0])
+        found = shutil.which(path, path=environment.get("PATH"))
+        if found is None:
+            raise PermissionError(path) if os.path.exists(path) and os.sep in path else FileNotFoundError(path)
+        writable = [work, os.path.join(self._folder.path, "environment")]
+        return self.command([found, *command[1:]], work=work, readable=readable, writable=writable, told=told)
+
+    def code(self, code: int) -> int:
+        """How the program ended, from how its sandbox did: bubblewrap says 128 + n for a death by signal n."""
+        return 128 - code if self.level and 128 < code < 128 + signal.NSIG else code
+
+    @property
+    def needs_notes(self) -> bool:
+        """Whether the processes have no mark that they cannot shed."""
+        return self.level == 0 and not self._request.get("cgroup")
+
+    def note_processes(self, processes: Iterable[Process]) -> None:
+        """Write down by what the program's processes are known."""
+        self._note({"processes": list(processes)})
+
+    def note_namespace(self, told: int) -> None:
+        """The same where all are of one PID namespace, which bubblewrap has told."""
+        with os.fdopen(told, "rb") as stream:
+            text = stream.read()
+        if text:
+            self._note({"namespace": json.loads(text).get("pid-namespace")})
+
+    def _note(self, known: Mapping[str, Any]) -> None:
+        try:
+            write_whole(self._folder.processes_file, json.dumps(known))
+        except OSError:
+            pass  # a full disk must not end the training
+
+    def _hidden(self) -> Iterator[str]:
+        """Of the server's user: what begins with a dot in its home; for another user, all of its home."""
+        home = os.path.realpath(self._asked["user_home"] or "/")
+        if home != "/" and self._user is not None:
+            yield home
+        elif home != "/":
+            yield from (entry.path for entry in _entries(home) if entry.name.startswith(".") and not entry.is_symlink())
+
+    def _devices(self) -> List[str]:
+        """The leased GPUs' device files and those by which all are steered; none without a GPU."""
+        visible = [name for name in self._request["visible_devices"].split(",") if name]
+        if not visible:
+            return []
+        files = glob.glob("/dev/nvidia[0-9]*")
+        minors = _minors()
+        if all(name in minors for name in visible):  # a part of a GPU (MIG) is not listed there: then all are shown
+            files = [f"/dev/nvidia{minors[name]}" for name in visible]
+        files += [f"/dev/{name}" for name in _GPU_CONTROL]
+        return [word for file in files for word in ("--dev-bind-try", file, file)]
+
+
+def as_user(setpriv: str, user: int) -> List[str]:
+    """What runs a command as another user, for good."""
+    return [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--"]
+
+
+def give_to(folder: str, user: int) -> None:
+    """Make a folder a user's own, with all that is in it. Never through a link, whoever puts one there meanwhile."""
+    for _, folders, names, descriptor in os.fwalk(folder):
+        os.chown(descriptor, user, user)
+        for name in (*folders, *names):
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if found.st_uid != user and (found.st_nlink == 1 or stat.S_ISDIR(found.st_mode)):
+                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
+
+
+def _homes_of(programs: Iterable[str]) -> Iterator[str]:
+    """Where interpreters and other programs lie: every link on the way to one, and what belongs to it beside its `bin`."""
+    for program in programs:
+        path = shutil.which(program) or ""
+        while path:
+            bin_folder = os.path.dirname(path)
+            yield bin_folder
+            home = os.path.dirname(bin_folder)
+            if os.path.basename(home) == ".local":  # much more than programs is in there
+                yield os.path.join(home, "lib")
+            elif os.path.basename(bin_folder) == "bin" and not (os.path.islink(path) and not _is_environment(home)):
+                yield home
+            path = os.path.join(bin_folder, os.readlink(path)) if os.path.islink(path) else ""
+
+
+def _is_environment(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "pyvenv.cfg")) or os.path.isdir(os.path.join(folder, "conda-meta"))
+
+
+def _name_service() -> Iterator[str]:
+    """Where host names are looked up, if that is kept in /run."""
+    real = os.path.realpath("/etc/resolv.conf")
+    if real.startswith("/run/"):
+        yield real
+
+
+def _bind(how: str, paths: Iterable[str]) -> List[str]:
+    """Show these, once each and by their real names; what is not there is left out, and so is what is shown anyway."""
+    words: List[str] = []
+    for path in dict.fromkeys(map(os.path.realpath, paths)):
+        if os.path.exists(path) and path not in ("/", "/usr"):
+            above = os.path.dirname(path)
+            words += ["--perms", "0755", "--dir", above] if above != "/" else []  # another user is to get there
+            words += [how, path, path]
+    return words
+
+
+def _entries(folder: str) -> "List[os.DirEntry[str]]":
+    try:
+        return list(os.scandir(folder))
+    except OSError:
+        return []
+
+
+def _minors() -> Dict[str, int]:
+    """A GPU's UUID → the number of its device file, as the driver tells it."""
+    found: Dict[str, int] = {}
+    for path in glob.glob("/proc/driver/nvidia/gpus/*/information"):
+        with open(path, encoding="ascii", errors="replace") as file:
+            told = dict(line.split(":", 1) for line in file if ":" in line)
+        try:
+            found[told["GPU UUID"].strip()] = int(told["Device Minor"])
+        except (KeyError, ValueError):
+            continue
+    return found

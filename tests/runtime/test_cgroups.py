@@ -1,0 +1,79 @@
+"""Control groups, where this machine lets us make them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from stoker.runtime import cgroups
+from stoker.runtime.cgroups import Cgroups
+from tests.conftest import wait_until
+
+NAME = f"stoker-test-{os.getpid()}"
+
+
+@pytest.fixture
+def groups() -> Iterator[Cgroups]:
+    found = cgroups.find(NAME) if sys.platform.startswith("linux") else None
+    if found is None:
+        pytest.skip("no control group can be made here")
+    yield found
+    for base in {found.base, *found.limits.values()}:
+        cgroups.remove([base])
+
+
+def run_in(folders: list[str], script: str) -> subprocess.Popen[bytes]:
+    """A Python program in a group."""
+    code = f"from stoker.runtime import cgroups; cgroups.join({folders!r})\n{script}"
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def test_a_group_is_killed_with_all_below_it(groups: Cgroups) -> None:
+    folders = groups.make("a")
+    fork = "import os, time\nfor _ in range(3): os.fork()\nos.setsid() if os.getpid() != os.getpgrp() else None\ntime.sleep(60)"
+    child = run_in(folders, fork)
+    wait_until(lambda: len(list(cgroups._pids(folders[0]))) == 8)
+    wait_until(lambda: cgroups.kill(folders[0]))
+    child.communicate()
+    cgroups.remove(folders)
+    assert groups.names() == []
+
+
+def test_a_group_that_is_not_there_is_empty(groups: Cgroups) -> None:
+    assert cgroups.kill(groups.group("never")[0])
+
+
+def test_a_fork_bomb_meets_its_limit(groups: Cgroups) -> None:
+    if "pids" not in groups.limits:
+        pytest.skip("processes cannot be limited here")
+    folders = groups.make("bomb", processes=20)
+    bomb = """
+import os, sys, time
+count = 0
+try:
+    while True:
+        if os.fork() == 0:
+            time.sleep(60)
+        count += 1
+except BlockingIOError:
+    print(count, flush=True)
+"""
+    child = run_in(folders, bomb)
+    assert child.stdout is not None and int(child.stdout.readline()) == 19
+    wait_until(lambda: cgroups.kill(folders[0]))
+    child.communicate()
+    cgroups.remove(folders)
+
+
+def test_memory_meets_its_limit(groups: Cgroups) -> None:
+    if "memory" not in groups.limits:
+        pytest.skip("memory cannot be limited here")
+    folders = groups.make("hungry", memory_bytes=64 << 20)
+    child = run_in(folders, "x = b'x' * (256 << 20); print(len(x))")
+    out = child.communicate(timeout=20)[0]
+    cgroups.remove(folders)
+    assert child.returncode == -9 or b"MemoryError" in out
