@@ -121,6 +121,7 @@ class MoveJob:
     preempted: int = 0  # 1 when its attempt was stopped for others
     not_before: float = 0.0
     avoid: tuple[str, ...] = ()  # nodes that are to blame for what failed: the next attempt goes elsewhere if it can
+    signs: tuple[tuple[str, str], ...] = ()  # what failed bore this sign, on this node
     held_seconds: float = 0.0  # how long the attempt that has ended held its machines
 
 

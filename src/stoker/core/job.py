@@ -45,6 +45,7 @@ class Job:
     requeued_at: float = 0.0  # when it last came back to the queue; 0: never
     not_before: float = 0.0
     avoid: tuple[str, ...] = ()  # nodes that were to blame for what failed: it goes elsewhere if it can
+    signs: tuple[tuple[str, str], ...] = ()  # sign and node of every failure that bore a sign
     started_at: float | None = None  # the first RUNNING
     ended_at: float | None = None
     held_seconds: float = 0.0  # how long its ended attempts have held their machines, all together

@@ -117,6 +117,7 @@ def job_after(job: Job, change: c.Change) -> Job:
                 requeued_at=change.at if change.after is JobState.QUEUED else job.requeued_at,
                 not_before=change.not_before,
                 avoid=tuple(sorted({*job.avoid, *change.avoid})),
+                signs=job.signs + change.signs,
                 held_seconds=job.held_seconds + change.held_seconds,
                 ended_at=change.at if change.after in FINAL_JOB_STATES else None,
                 message=change.message,

@@ -26,6 +26,7 @@ class _Gang:
     devices: list[tuple[str, str]] = field(default_factory=list)
     states: dict[str, ReplicaState] = field(default_factory=dict)
     exit_codes: dict[str, int] = field(default_factory=dict)
+    signs: dict[str, tuple[str, str]] = field(default_factory=dict)  # with the lines that bear them
     lines: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     stopping: bool = False
 
@@ -91,7 +92,15 @@ class FakeEngine:
     def forget(self, attempt: str) -> None:
         """Nothing to give back."""
 
-    def set(self, attempt: str, state: ReplicaState, *replicas: str, exit_code: int | None = None) -> None:
+    def set(
+        self,
+        attempt: str,
+        state: ReplicaState,
+        *replicas: str,
+        exit_code: int | None = None,
+        sign: str = "",
+        evidence: str = "",
+    ) -> None:
         """The test's hand: these replicas (none named: all) are now so. The devices are free when all have ended."""
         gang = self._gangs[attempt]
         for name in replicas or list(gang.states):
@@ -99,6 +108,8 @@ class FakeEngine:
                 gang.states[name] = state
                 if exit_code is not None:
                     gang.exit_codes[name] = exit_code
+                if sign:
+                    gang.signs[name] = (sign, evidence)
         if all(s in FINAL_REPLICA_STATES for s in gang.states.values()):
             gang.devices = []
 
@@ -122,4 +133,5 @@ class FakeEngine:
             return Seen(role=role, index=index, state=state)
         state = gang.states[name]
         code = gang.exit_codes.get(name, 0 if state is ReplicaState.SUCCEEDED else None)
-        return Seen(role=role, index=index, state=state, exit_code=code)
+        sign, evidence = gang.signs.get(name, ("", ""))
+        return Seen(role=role, index=index, state=state, exit_code=code, sign=sign, evidence=evidence)

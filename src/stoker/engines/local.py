@@ -198,6 +198,8 @@ class LocalEngine:
             addresses=tuple(map(_text, status.get("addresses", ()))),
             out_of_memory=bool(status.get("out_of_memory")),
             restarts=int(status.get("restarts", 0)),
+            sign=_text(status.get("sign", "")),
+            evidence=_text(status.get("evidence", "")),
             last_line=int(status.get("last_line", 0)),
         )
 

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional
 from .errors import CannotStart
 from .exits import RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
+from .kernel import Kernel
 from .layer import installs_packages, make_layer
 from .lines import Log
 from .ports import reserve
@@ -27,11 +28,6 @@ _OUR_NAMES = frozenset(
     "TF_CONFIG CLUSTER_SPEC MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK"
     " JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES JAX_PROCESS_ID".split()
 )
-_MEMORY_ERRORS = (
-    "MemoryError",
-    "numpy._core._exceptions._ArrayMemoryError",
-    "numpy.core._exceptions._ArrayMemoryError",
-)
 
 
 class Supervisor:
@@ -42,6 +38,8 @@ class Supervisor:
         self.request = folder.read_request()
         self._stop_asked = False
         self._status: Dict[str, Any] = {}
+        self._failure: Dict[str, Any] = {}
+        self._kernel = Kernel()
         self._copies: Dict[str, "tuple[int, int]"] = {}
         read_end, write_end = os.pipe()
         for end in (read_end, write_end):
@@ -67,8 +65,11 @@ class Supervisor:
             # 3. The program, started again in place as often as its exits allow.
             ended = self._run(command, environment)
         except (CannotStart, OSError) as error:
+            from .postmortem import examine_text
+
             self.log.write("service", f"cannot start: {error}")
-            return self._end(seen="FAILED", message=str(error))
+            found = examine_text(str(error))
+            return self._end(seen="FAILED", message=str(error), sign=found.sign, evidence=found.evidence)
         # 4. The outcome, after the last line of the log.
         self._tidy()
         if ended.was_stopped and not self.folder.should_stop():
@@ -76,8 +77,7 @@ class Supervisor:
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
         if ended.code == 0:
             return self._end(seen="SUCCEEDED", exit_code=0)
-        code, out_of_memory = self._exit_code(ended), self._ran_out_of_memory(ended)
-        self._end(seen="FAILED", exit_code=code, message=self._evidence(ended), out_of_memory=out_of_memory)
+        self._end(seen="FAILED", **self._failure)
 
     def _prepare(self) -> "tuple[List[str], Dict[str, str]]":
         """The command and the environment, but for what depends on the cluster."""
@@ -128,9 +128,9 @@ class Supervisor:
             program = self._start(command, environment)
             self._tell(seen="UP", program_pid=program.pid)
             ended = program.wait(self._must_stop, self._wake, self.request["grace_seconds"])
-            code = self._exit_code(ended)
-            if code == 0 or ended.was_stopped or exit_class(code, self._ran_out_of_memory(ended)) != RESTARTABLE:
+            if ended.code == 0 or not self._may_restart(ended, program.pid) or ended.was_stopped:
                 break
+            code = self._exit_code(ended)
             if restart < limit:
                 self._tell(seen="UP", restarts=restart + 1)  # at once: its peers may fail because of it
                 self._say(f"exited with status {code} and is started again in place ({restart + 1} of {limit})")
@@ -138,6 +138,9 @@ class Supervisor:
         return ended
 
     def _start(self, command: List[str], environment: Dict[str, str]) -> Program:
+        self.log.last_errors.clear()  # the last words of an earlier run are not this one's
+        self.log.last_output.clear()
+        self._kernel = Kernel()
         try:
             return Program(command, environment, self.folder.work, self.log)
         except FileNotFoundError:
@@ -191,13 +194,22 @@ class Supervisor:
     def _exit_code(self, ended: Ended) -> int:
         return shown_exit_code(ended.code, is_container=self.request["is_container"])
 
-    def _ran_out_of_memory(self, ended: Ended) -> bool:
-        if ended.out_of_memory:
-            return True
-        last = self.log.last_errors[-1] if self.log.last_errors else ""
-        return ended.code == 1 and last.startswith(_MEMORY_ERRORS)
+    def _may_restart(self, ended: Ended, pid: int) -> bool:
+        """Look into a failure, and say whether the program may be started again in place."""
+        from .postmortem import examine, is_out_of_memory, may_restart_in_place  # only for who failed
 
-    def _evidence(self, ended: Ended) -> str:
+        found = examine(ended, self.log, self._kernel, pid, self.request["visible_devices"], self.folder.work)
+        out_of_memory, code = is_out_of_memory(found), self._exit_code(ended)
+        self._failure = {
+            "exit_code": code,
+            "message": self._evidence(ended, out_of_memory=out_of_memory),
+            "out_of_memory": out_of_memory,
+            "sign": found.sign,
+            "evidence": found.evidence,
+        }
+        return exit_class(code, out_of_memory) == RESTARTABLE and may_restart_in_place(found)
+
+    def _evidence(self, ended: Ended, *, out_of_memory: bool) -> str:
         """The traceback that the program left, cut to size from its oldest frames, and why it ended."""
         lines = list(self.log.last_errors)
         starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
@@ -205,7 +217,7 @@ class Supervisor:
         if len(traceback) > _MOST_MESSAGE_CHARACTERS:
             traceback = "…" + traceback[-_MOST_MESSAGE_CHARACTERS:]
         reason = "Error"
-        if ended.out_of_memory:
+        if out_of_memory and ended.code < 0:
             reason = "OOMKilled"
         elif ended.code < 0:
             reason = f"Signal {signal.Signals(-ended.code).name}"

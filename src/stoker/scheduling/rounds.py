@@ -122,7 +122,7 @@ class Round:
             self._kept.free.reopen()  # those behind it keep it from nothing: or two on one node would wait for each other
             self._kept.free.close(theirs)
             mark = self._kept.free.checkpoint()
-            places = self._rules.placer.place(job.id, job.spec, self._kept.free)
+            places = self._place(job)
             shape = waiting.shape(job.id)
             over = self._kept.books.exceeded(self._rules.queue(job.spec.queue), shape.amounts)
             if places is not None and over is not None:
@@ -164,7 +164,7 @@ class Round:
         mark = self._kept.free.checkpoint()
         if blocks or self._claims:
             self._keep_away(job, blocks)
-        places = self._rules.placer.place(job.id, job.spec, self._kept.free)
+        places = self._place(job)
         outcome = None if places is None else self._open(job, shape, places, sharer, mark)
         if blocks or self._claims:
             self._close(())
@@ -181,6 +181,16 @@ class Round:
             if room is None:
                 room = self._kept.no_room[shape] = explain.no_room(job.spec)
         return room
+
+    def _place(self, job: Job) -> tuple[Placement, ...] | None:
+        """Places for a job: away from nodes that were to blame for what failed before, if there are such places."""
+        free, place, places = self._kept.free, self._rules.placer.place, None
+        if job.avoid:
+            closed = free.closed.copy()
+            free.close(job.avoid)
+            places = place(job.id, job.spec, free)
+            free.closed[:] = closed
+        return place(job.id, job.spec, free) if places is None else places
 
     def _passes(self, job: Job, shape: Shape, block: _Block) -> bool:
         """Whether one that waits before it does not hold it back: that one gives way to it, or it wants its own back."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from stoker.core.changes import Change, MoveAttempt, MoveJob
-from stoker.core.convention import Convention, replica_title
+from stoker.core.convention import Convention
 from stoker.core.job import Attempt, Job, Replica
+from stoker.core.node import Node
 from stoker.core.states import (
     FATE,
     FINAL_REPLICA_STATES,
@@ -19,13 +20,12 @@ from stoker.core.states import (
     Wish,
 )
 from stoker.core.world import World, attempt_after, job_after
-from stoker.runtime.exits import PERMANENT, exit_class
+from stoker.runtime.sign_table import AGAIN
+
+from .doctor import Again, again_of, diagnose, failure_message, find_culprit, has_elsewhere, is_poison, may_stay
 
 LONGEST_BACKOFF_SECONDS = 60.0
-
-COLLATERAL_SECONDS = 300.0
-"""A replica that fails so soon after a peer was killed and started again failed because of it: frameworks end a member whose
-peer went away with an error, TensorFlow and gloo after seconds, JAX after about 100."""
+_FAILED = frozenset({Cause.REPLICA_FAILED, Cause.REPLICA_CRASHED, Cause.REPLICA_LOST, Cause.LAUNCH_FAILED})
 
 
 def settle(world: World, job: Job, now: float) -> Iterator[Change]:
@@ -34,7 +34,7 @@ def settle(world: World, job: Job, now: float) -> Iterator[Change]:
     if attempt is None:
         yield from _waiting_moves(job, now)
     else:
-        yield from _attempt_moves(job, attempt, now)
+        yield from _attempt_moves(job, attempt, now, world.nodes)
 
 
 def _waiting_moves(job: Job, now: float) -> Iterator[Change]:
@@ -45,7 +45,7 @@ def _waiting_moves(job: Job, now: float) -> Iterator[Change]:
             yield _job_ends(job, JobState.CANCELLED, now, _waited_out_message(job))
 
 
-def _attempt_moves(job: Job, attempt: Attempt, now: float) -> Iterator[Change]:
+def _attempt_moves(job: Job, attempt: Attempt, now: float, nodes: Mapping[str, Node]) -> Iterator[Change]:
     """One move after the other, until one needs the world to go on first."""
     while True:
         move = _next_move(job, attempt, now)
@@ -54,7 +54,7 @@ def _attempt_moves(job: Job, attempt: Attempt, now: float) -> Iterator[Change]:
         yield move
         job, attempt = job_after(job, move), attempt_after(attempt, move)
         if attempt.state is AttemptState.ENDED:
-            fate = job_fate(job, attempt, now)
+            fate = job_fate(job, attempt, now, nodes)
             yield fate
             yield from _waiting_moves(job_after(job, fate), now)
             return
@@ -63,7 +63,11 @@ def _attempt_moves(job: Job, attempt: Attempt, now: float) -> Iterator[Change]:
 def _next_move(job: Job, attempt: Attempt, now: float) -> MoveAttempt | None:
     seen = {replica.seen for replica in attempt.replicas}
     if attempt.state is AttemptState.STOPPING:
-        return _move(attempt, AttemptState.ENDED, now) if seen <= FINAL_REPLICA_STATES else None
+        return (
+            _move(attempt, AttemptState.ENDED, now, *_on_reflection(job, attempt))
+            if seen <= FINAL_REPLICA_STATES
+            else None
+        )
     if attempt.state is AttemptState.PLACED and seen != {ReplicaState.NOTHING}:
         return _move(attempt, AttemptState.STARTING, now)
     if attempt.state is AttemptState.STARTING and seen <= {ReplicaState.UP, ReplicaState.SUCCEEDED}:
@@ -80,9 +84,9 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
         return Cause.CANCELLED, job.wish_why
     if attempt.asked is not None:
         return attempt.asked, ""
-    first = _first_down(attempt)
-    if first is not None:
-        return _down_cause(attempt, first), failure_message(job.spec.convention, first)
+    failed = _why_failed(job, attempt)
+    if failed is not None:
+        return failed
     if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:
         return Cause.TIMED_OUT, f"The job ran longer than {_limit(job)} ({job.spec.limits.running_seconds:g}s)."
     if _waited_out(job, now):
@@ -95,29 +99,26 @@ def _limit(job: Job) -> str:
     return "its timeout" if job.spec.convention is Convention.VERTEX else "maxRunningTime"
 
 
-def _first_down(attempt: Attempt) -> Replica | None:
-    """The replica that went down first. Of those seen down at one moment, one that was lost explains the others."""
-    down = [r for r in attempt.replicas if r.seen in (ReplicaState.FAILED, ReplicaState.LOST)]
-    return min(down, key=lambda r: (r.at, r.seen is ReplicaState.FAILED), default=None)
+def _why_failed(job: Job, attempt: Attempt) -> tuple[Cause, str] | None:
+    """The cause and the sentence for the replica whose failure explains the others'; None where none has failed."""
+    culprit = find_culprit(job, attempt)
+    if culprit is None:
+        return None
+    return _down_cause(job, attempt, culprit), failure_message(job.spec.convention, culprit)
 
 
-def _down_cause(attempt: Attempt, first: Replica) -> Cause:
-    if first.seen is ReplicaState.LOST:
+def _down_cause(job: Job, attempt: Attempt, culprit: Replica) -> Cause:
+    if culprit.seen is ReplicaState.LOST:
         return Cause.REPLICA_LOST
-    if first.exit_code is None:
-        return Cause.LAUNCH_FAILED
-    if exit_class(first.exit_code, first.out_of_memory) != PERMANENT or _is_collateral(attempt, first):
+    if again_of(job, attempt, culprit) is not Again.NEVER:
         return Cause.REPLICA_CRASHED
-    return Cause.REPLICA_FAILED
+    return Cause.LAUNCH_FAILED if culprit.exit_code is None else Cause.REPLICA_FAILED
 
 
-def _is_collateral(attempt: Attempt, failed: Replica) -> bool:
-    """Whether a peer was killed shortly before: then the error is the peer's going away, and may pass."""
-    return any(
-        peer.restarts and 0 <= failed.at - peer.restarted_at <= COLLATERAL_SECONDS
-        for peer in attempt.replicas
-        if peer is not failed
-    )
+def _on_reflection(job: Job, attempt: Attempt) -> tuple[Cause, str] | tuple[()]:
+    """What explains a failure better, now that all of them have ended: the effects are often seen before their cause."""
+    failed = _why_failed(job, attempt) if attempt.cause in _FAILED else None
+    return failed if failed is not None and failed != (attempt.cause, attempt.detail) else ()
 
 
 def _is_done(job: Job, attempt: Attempt) -> bool:
@@ -126,12 +127,12 @@ def _is_done(job: Job, attempt: Attempt) -> bool:
     return any(r.role == "chief" and r.seen is ReplicaState.SUCCEEDED for r in attempt.replicas)
 
 
-def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
-    """What an ended attempt means for its job, by the table FATE."""
+def job_fate(job: Job, attempt: Attempt, now: float, nodes: Mapping[str, Node] | None = None) -> MoveJob:
+    """What an ended attempt means for its job, by the table FATE. `nodes`: where else it could go."""
     assert attempt.cause is not None, f"{attempt.id} stopped without a cause"
     fate, held = FATE[attempt.cause], now - attempt.placed_at
-    if fate is Fate.RETRY and job.failures >= job.spec.retry.whole_job:
-        return _job_ends(job, JobState.FAILED, now, _after_all(attempt), held)
+    if fate is Fate.RETRY:
+        return _tried_again(job, attempt, now, held, nodes or {})
     match fate:
         case Fate.SUCCEED:
             return _job_ends(job, JobState.SUCCEEDED, now, "", held)
@@ -139,36 +140,48 @@ def job_fate(job: Job, attempt: Attempt, now: float) -> MoveJob:
             return _job_ends(job, JobState.FAILED, now, attempt.detail, held)
         case Fate.CANCEL:
             return _job_ends(job, JobState.CANCELLED, now, attempt.detail or job.wish_why, held)
-        case Fate.RETRY | Fate.REQUEUE:
-            counted = int(fate is Fate.RETRY)
-            backoff = min(LONGEST_BACKOFF_SECONDS, 2.0**job.failures) if counted else 0.0
+        case Fate.REQUEUE:
             return MoveJob(
                 job=job.id,
                 before=job.state,
                 after=JobState.QUEUED,
                 at=now,
                 message=attempt.detail,
-                counted=counted,
                 preempted=int(attempt.cause is Cause.PREEMPTED),
-                not_before=now + backoff,
+                not_before=now,
                 held_seconds=held,
             )
+
+
+def _tried_again(job: Job, attempt: Attempt, now: float, held: float, nodes: Mapping[str, Node]) -> MoveJob:
+    """Another try, counted, away from the node that is to blame; or the end, where that would not help."""
+    found = diagnose(job, attempt)
+    assert found is not None, f"{attempt.id} is tried again though nothing failed"
+    if job.failures >= job.spec.retry.whole_job:
+        return _job_ends(job, JobState.FAILED, now, _after_all(attempt), held)
+    if is_poison(job, found):
+        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} It failed so before, on another node.", held)
+    bears_sign = found.code in AGAIN or attempt.cause is Cause.HUNG
+    goes_elsewhere = found.again is Again.ELSEWHERE
+    if goes_elsewhere and not may_stay(job, attempt) and not has_elsewhere(job, nodes.values(), found.node):
+        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} There is no other node to try.", held)
+    return MoveJob(
+        job=job.id,
+        before=job.state,
+        after=JobState.QUEUED,
+        at=now,
+        message=attempt.detail,
+        counted=1,
+        not_before=now + min(LONGEST_BACKOFF_SECONDS, 2.0**job.failures),
+        avoid=(found.node,) if goes_elsewhere and found.node else (),
+        signs=((found.code, found.node),) if bears_sign else (),
+        held_seconds=held,
+    )
 
 
 def _after_all(attempt: Attempt) -> str:
     tries = f" It was tried {attempt.number} times in all." if attempt.number > 1 else ""
     return attempt.detail + tries
-
-
-def failure_message(convention: Convention, replica: Replica) -> str:
-    """The sentence for Job.errorMessage. Shapes: AI Platform, understanding-training-service."""
-    who = f"The replica {replica_title(convention, replica.role, replica.index)}"
-    if replica.seen is ReplicaState.LOST:
-        return f"{who} was lost: {replica.message or 'it answers no more'}."
-    if replica.exit_code is None:
-        return f"{who} could not be started. {replica.message}".rstrip()
-    memory = " ran out of memory and" if replica.out_of_memory else ""
-    return f"{who}{memory} exited with a non-zero status of {replica.exit_code}. {replica.message}".rstrip()
 
 
 def deadlines(job: Job, attempt: Attempt | None) -> Iterator[float]:

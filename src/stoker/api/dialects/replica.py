@@ -25,6 +25,8 @@ from stoker.core.world import tells_news
 
 JOIN_SECONDS = 30.0
 _MOST_MESSAGE_CHARACTERS = 4000
+_MOST_SIGN_CHARACTERS = 40
+_MOST_EVIDENCE_CHARACTERS = 500
 
 router = APIRouter(prefix="/stoker/replica/v1/{project}/{number}/{replica}")
 
@@ -126,6 +128,8 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
             message=_text(body.get("message", ""))[:_MOST_MESSAGE_CHARACTERS],
             out_of_memory=bool(body.get("out_of_memory")),
             restarts=int(body.get("restarts", 0)),
+            sign=_text(body.get("sign", ""))[:_MOST_SIGN_CHARACTERS],
+            evidence=_text(body.get("evidence", ""))[:_MOST_EVIDENCE_CHARACTERS],
         )
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise BadSpec([Violation("report", f"not a report: {error}")]) from None

@@ -1,0 +1,204 @@
+"""What an attempt died of, and whether it is tried again: stories on the fake engine, with the signs that replicas bear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stoker.core.states import FATE, Cause, Fate, JobState, ReplicaState
+from stoker.runtime.exits import PERMANENT, exit_class
+from stoker.runtime.sign_table import AGAIN, EFFECTS, NEVER, SIGNS
+from stoker.scheduling.doctor import Again, Diagnosis, diagnose, is_infra
+from stoker.scheduling.failures import FAILURES, Blame, of_exit_code
+from tests.builders import House, a_house
+
+UP, FAILED, LOST = ReplicaState.UP, ReplicaState.FAILED, ReplicaState.LOST
+
+
+def running(house: House, **spec: object) -> str:
+    """A job that runs. Returns its attempt's id."""
+    house.submit(**spec)
+    return started(house, 1)
+
+
+def started(house: House, number: int) -> str:
+    """The attempt of this number runs, after the pause before it."""
+    house.tick(seconds=60)
+    house.engine.set(f"p/j.{number}", UP)
+    house.tick()
+    return f"p/j.{number}"
+
+
+def fails(house: House, attempt: str, *replicas: str, code: int | None = 1, sign: str = "", evidence: str = "") -> None:
+    """Replicas fail; what is told to stop then has ended half a second later."""
+    house.engine.set(attempt, FAILED, *replicas, exit_code=code, sign=sign, evidence=evidence)
+    house.tick()
+    house.clock.advance(0.5)
+    for name in house.engine.stopping():
+        house.engine.gone(name)
+    house.tick()
+
+
+def diagnosis(house: House, attempt: str = "p/j.1") -> Diagnosis:
+    """What is known of an attempt."""
+    found = diagnose(house.job(), house.store.attempt(attempt))
+    assert found is not None
+    return found
+
+
+def test_the_sign_names_the_cause_and_its_line_is_the_evidence(house: House) -> None:
+    attempt = running(house, workers=1)
+    fails(house, attempt, "worker-0", sign="MISSING_MODULE", evidence="ModuleNotFoundError: No module named 'x'")
+    assert diagnosis(house) == Diagnosis(
+        code="MISSING_MODULE",
+        again=Again.NEVER,
+        replica="worker-0",
+        node="n0",
+        evidence="ModuleNotFoundError: No module named 'x'",
+    )
+    assert house.job().state is JobState.FAILED
+
+
+@pytest.mark.parametrize("sign", ["CUDA_OOM", "MISSING_MODULE", "HOST_OOM", "BAD_ARGUMENT"])
+def test_what_would_happen_again_is_never_tried_again_even_if_it_was_killed(house: House, sign: str) -> None:
+    fails(house, running(house, gpus=1), code=137, sign=sign)
+    assert house.job().state is JobState.FAILED
+
+
+def test_an_error_of_the_node_is_tried_again_on_another_whatever_the_exit_code(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4 n1:4")
+    attempt = running(house, gpus=4)
+    blamed = house.store.attempt(attempt).placements[0].node
+    fails(house, attempt, code=1, sign="GPU_ECC")
+    assert (house.job().state, house.job().avoid, house.job().failures) == (JobState.QUEUED, (blamed,), 1)
+    assert house.job().signs == (("GPU_ECC", blamed),)
+    started(house, 2)
+    assert {place.node for place in house.store.attempt("p/j.2").placements} == {"n0", "n1"} - {blamed}
+
+
+def test_it_goes_back_to_that_node_rather_than_wait(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4 n1:4")
+    attempt = running(house, gpus=4)
+    house.submit("other", gpus=4)
+    house.tick()
+    fails(house, attempt, code=1, sign="GPU_ECC")
+    again = started(house, 2)
+    assert house.store.attempt(again).placements == house.store.attempt(attempt).placements
+
+
+def test_where_there_is_no_other_node_an_error_of_the_node_ends_the_job(house: House) -> None:
+    fails(house, running(house, gpus=4), code=1, sign="GPU_ECC")
+    assert house.job().state is JobState.FAILED
+    assert house.job().message.endswith("There is no other node to try.")
+
+
+def test_but_not_if_its_exit_code_says_that_it_may_pass(house: House) -> None:
+    fails(house, running(house, gpus=4), code=137, sign="GPU_ECC")
+    assert house.job().state is JobState.QUEUED
+
+
+def test_the_same_on_another_node_is_the_programs_fault(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4 n1:4 n2:4")
+    fails(house, running(house, gpus=4), sign="NO_SPACE")
+    assert house.job().state is JobState.QUEUED
+    fails(house, started(house, 2), sign="NO_SPACE")
+    assert house.job().state is JobState.FAILED
+    assert house.job().message.endswith("It failed so before, on another node.")
+
+
+def test_broken_devices_on_two_nodes_prove_nothing(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4 n1:4 n2:4")
+    fails(house, running(house, gpus=4), sign="GPU_ECC")
+    fails(house, started(house, 2), sign="GPU_ECC")
+    assert (house.job().state, house.job().failures) == (JobState.QUEUED, 2)
+
+
+def test_a_job_that_asked_for_no_gpu_is_not_sent_elsewhere_to_find_one(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:0 n1:0")
+    fails(house, running(house), sign="NO_GPU")
+    assert house.job().state is JobState.FAILED
+
+
+def test_an_effect_is_explained_by_the_cause_that_is_seen_later(house: House) -> None:
+    attempt = running(house, workers=2)
+    house.engine.set(attempt, FAILED, "worker-1", exit_code=1, sign="PEER_GONE", evidence="Connection reset by peer")
+    house.tick(seconds=1)
+    assert house.store.attempt(attempt).cause is Cause.REPLICA_CRASHED
+    fails(house, attempt, "chief-0", sign="CUDA_OOM", evidence="CUDA out of memory")
+    assert (diagnosis(house).code, diagnosis(house).replica) == ("CUDA_OOM", "chief-0")
+    assert house.store.attempt(attempt).cause is Cause.REPLICA_FAILED
+    assert house.job().state is JobState.FAILED and "master 0" in house.job().message
+
+
+def test_an_effect_without_a_cause_may_pass(house: House) -> None:
+    fails(house, running(house, workers=1), "worker-0", code=1, sign="COLLECTIVE_TIMEOUT")
+    assert (house.job().state, diagnosis(house).replica) == (JobState.QUEUED, "worker-0")
+
+
+def test_who_has_no_peers_suffers_no_effect_of_theirs(house: House) -> None:
+    fails(house, running(house), code=1, sign="CONNECTION_REFUSED")
+    assert (house.job().state, diagnosis(house).code) == (JobState.FAILED, "CONNECTION_REFUSED")
+
+
+def test_those_that_were_stopped_explain_nothing(house: House) -> None:
+    attempt = running(house, workers=2)
+    house.clock.advance(1)
+    fails(house, attempt, "worker-1", code=1, sign="PEER_GONE")
+    assert diagnosis(house).replica == "worker-1", "the others ended because they were told to"
+
+
+def test_a_lost_peer_explains_who_could_not_reach_it(house: House) -> None:
+    attempt = running(house, workers=1)
+    house.engine.set(attempt, FAILED, "chief-0", exit_code=1, sign="PEER_GONE")
+    house.engine.set(attempt, LOST, "worker-0")
+    house.tick()
+    assert (diagnosis(house).code, diagnosis(house).replica) == ("REPLICA_LOST", "worker-0")
+
+
+def test_installing_on_a_full_disk_is_tried_on_another_node(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4 n1:4")
+    fails(house, running(house), code=None, sign="DISK_FULL")
+    assert house.job().state is JobState.QUEUED
+    fails(house, started(house, 2), code=None, sign="INSTALL")
+    assert house.job().state is JobState.FAILED
+
+
+@pytest.mark.parametrize("code", [1, 2, 6, 11, 126, 127, 134, 137, 139, 143, 255])
+def test_where_no_sign_speaks_the_exit_code_decides(house: House, code: int) -> None:
+    fails(house, running(house), code=code)
+    assert (diagnosis(house).again is Again.NEVER) == (exit_class(code) == PERMANENT)
+    assert diagnosis(house).code == of_exit_code(code)
+
+
+def test_every_exit_code_means_something() -> None:
+    assert {of_exit_code(code) for code in range(1, 256)} <= FAILURES.keys()
+
+
+def test_a_sign_that_nobody_knows_says_nothing(house: House) -> None:
+    fails(house, running(house), code=3, sign="FROM_THE_FUTURE")
+    assert (diagnosis(house).code, house.job().state) == ("ERROR", JobState.FAILED)
+
+
+def test_who_is_cancelled_is_told_so(house: House) -> None:
+    running(house)
+    house.commands.cancel("p/j", owner="ada")
+    house.tick()
+    fails(house, "p/j.1", code=143)
+    assert (diagnosis(house).code, diagnosis(house).again) == ("CANCELLED", Again.NEVER)
+
+
+def test_every_cause_that_is_no_success_has_a_row() -> None:
+    by_replicas = {Cause.REPLICA_FAILED, Cause.REPLICA_CRASHED, Cause.LAUNCH_FAILED}
+    assert {str(c) for c in Cause if FATE[c] is not Fate.SUCCEED and c not in by_replicas} <= FAILURES.keys()
+
+
+def test_the_tables_agree() -> None:
+    assert AGAIN.keys() <= FAILURES.keys()
+    hardware = {code for code, row in FAILURES.items() if row.blame is Blame.HARDWARE}
+    assert hardware and all(is_infra(code) and AGAIN[code] != NEVER for code in hardware)
+    assert not any(is_infra(code) for code in (*EFFECTS, "CUDA_OOM", "NO_SPACE", "", "FROM_THE_FUTURE"))
+    assert is_infra("DISK_FULL") and is_infra("DRIVER_MISMATCH")
+    for sign in SIGNS:
+        assert sign.again == AGAIN[sign.code], "one code, one word about trying again"
+        assert sign.again != NEVER or FAILURES[sign.code].blame is Blame.PROGRAM, sign.code
