@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that follow from the code: states, configuration, commands, errors, api.
+"""Writes the pages of docs/ that follow from the code: states, configuration, commands, errors, failures, api.
 
     python -m docs.draw            write them
     python -m docs.draw --check    write nothing; end with 1 if one is stale
@@ -23,6 +23,7 @@ from typing import Any
 import click
 
 from docs.draw_api import api
+from docs.draw_failures import failures
 from docs.draw_site import site
 from docs.markdown import page, table
 from stoker.api.errors import STATUS
@@ -149,8 +150,8 @@ def states() -> str:
             ["Cause", "Meaning", "Fate"], [[f"`{cause}`", CAUSE[cause], f"`{fate}`"] for cause, fate in FATE.items()]
         ),
         table(["Fate", "What it does"], [[f"`{fate}`", FATES[fate]] for fate in Fate]),
-        "Which exit code is an error of the program's own is told in [running.md](running.md#exit-codes). A job that the user"
-        " wants to stop is never tried again.",
+        "Which exit code is an error of the program's own is told in [running.md](running.md#exit-codes), and how its cause is"
+        " found in [failures.md](failures.md). A job that the user wants to stop is never tried again.",
         "## Why a job waits",
         "Whatever waits carries a code, a sentence and what would help. `stoker why JOB` shows them; `--json` has the code.",
         table(["Code", "Meaning"], [[f"`{code}`", text] for code, text in REASONS.items()]),
@@ -276,6 +277,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "api.md": api,
     "fields.md": fields,
     "site.md": site,
+    "failures.md": failures,
 }
 
 

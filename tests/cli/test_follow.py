@@ -102,6 +102,7 @@ DETAILS: dict[str, Any] = {
     "job_dir": "gs://b/x",
     "job_dir_path": "/data/b/x",
     "machines": [{"role": "chief", "count": 1}, {"role": "worker", "count": 9}],
+    "attempts": [],
 }
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from stoker.core.spec import Retry
 from stoker.core.states import FATE, Cause, Fate, JobState, ReplicaState
 from stoker.runtime.exits import PERMANENT, exit_class
 from stoker.runtime.sign_table import AGAIN, EFFECTS, NEVER, SIGNS
-from stoker.scheduling.doctor import Again, Diagnosis, diagnose, is_infra
+from stoker.scheduling.doctor import Again, Diagnosis, decision, diagnose, is_infra
 from stoker.scheduling.failures import FAILURES, Blame, of_exit_code
 from tests.builders import House, a_house
 
@@ -178,6 +179,37 @@ def test_every_exit_code_means_something() -> None:
 def test_a_sign_that_nobody_knows_says_nothing(house: House) -> None:
     fails(house, running(house), code=3, sign="FROM_THE_FUTURE")
     assert (diagnosis(house).code, house.job().state) == ("ERROR", JobState.FAILED)
+
+
+def decided(house: House, attempt: str = "p/j.1") -> str:
+    """What was decided after an attempt, in words."""
+    return decision(house.job(), house.store.attempt(attempt), diagnosis(house, attempt))
+
+
+def test_what_was_decided_is_told(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4 n1:4")
+    fails(house, running(house, gpus=4), sign="NO_SPACE")
+    blamed = diagnosis(house).node
+    assert decided(house) == f"it is tried again, if possible on another node than {blamed}"
+    waits = house.job().waits
+    assert waits is not None and f"not on {blamed} if it can be elsewhere" in waits.text
+    second = started(house, 2)
+    assert decided(house) == f"it was tried again, if possible on another node than {blamed}"
+    fails(house, second, sign="NO_SPACE")
+    assert decided(house, second) == "not tried again: it failed so before, on another node"
+
+
+def test_why_it_is_not_tried_again_is_told(tmp_path: Path) -> None:
+    once = a_house(tmp_path)
+    fails(once, running(once), code=1)
+    assert decided(once) == "not tried again: the same would happen again"
+    alone = a_house(tmp_path)
+    fails(alone, running(alone, gpus=1), code=1, sign="GPU_ECC")
+    assert decided(alone) == "not tried again: there is no other node that could hold it"
+    often = a_house(tmp_path)
+    fails(often, running(often, retry=Retry(whole_job=1)), code=139)
+    fails(often, started(often, 2), code=139)
+    assert decided(often, "p/j.2") == "not tried again: it failed 2 times"
 
 
 def test_who_is_cancelled_is_told_so(house: House) -> None:

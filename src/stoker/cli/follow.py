@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.core.errors import NotFound
 
 from . import show
+from .outlook import diagnosed
 
 if TYPE_CHECKING:
     from stoker.client.client import Client
@@ -35,12 +36,19 @@ def follow(client: Client, project: str, name: str, *, logs: bool = True, replic
 
 
 def after(details: dict[str, Any]) -> str:
-    """Where an ended job's files are, and what to try next."""
+    """What an ended job died of, where its files are, and what to try next."""
     name, state = details["name"], details["state"]
+    died_of = [f"  {line}" for line in diagnosed(newest_diagnosis(details))] if state == "FAILED" else []
     tries = [f"stoker logs {name}", f"stoker jobs describe {name}"]
     if state == "FAILED":
         tries.insert(1, f"stoker why {name}")
-    return "\n".join([*where(details), f"  Next:  {'   ·   '.join(tries)}"])
+    return "\n".join([*died_of, *where(details), f"  Next:  {'   ·   '.join(tries)}"])
+
+
+def newest_diagnosis(details: dict[str, Any]) -> dict[str, Any] | None:
+    """What a job's newest attempt died of."""
+    found: dict[str, Any] | None = details["attempts"][-1]["diagnosis"] if details["attempts"] else None
+    return found
 
 
 def where(details: dict[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from stoker.core.convention import Convention, replica_title
 from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Job, Replica
 from stoker.core.node import Node, NodeState
-from stoker.core.states import Cause, ReplicaState
+from stoker.core.states import Cause, JobState, ReplicaState
 from stoker.runtime.exits import PERMANENT, exit_class
 from stoker.runtime.sign_table import AGAIN, EFFECTS
 
@@ -125,6 +125,24 @@ def is_poison(job: Job, found: Diagnosis) -> bool:
     if found.blame is Blame.HARDWARE or found.code in EFFECTS:
         return False
     return any(sign == found.code and node != found.node for sign, node in job.signs)
+
+
+def decision(job: Job, attempt: Attempt, found: Diagnosis) -> str:
+    """What was decided after an attempt, for people; empty while nothing is."""
+    elsewhere = f" on another node than {found.node}" if found.again is Again.ELSEWHERE and found.node else ""
+    if attempt.number < job.tries:
+        return f"it was tried again{elsewhere and ', if possible' + elsewhere}"
+    if job.state is JobState.QUEUED:
+        return f"it is tried again{elsewhere and ', if possible' + elsewhere}"
+    if job.state is not JobState.FAILED:
+        return ""
+    if found.again is Again.NEVER:
+        return "not tried again: the same would happen again"
+    if job.failures >= job.spec.retry.whole_job:
+        return f"not tried again: it failed {job.failures + 1} times"
+    if is_poison(job, found):
+        return "not tried again: it failed so before" + (", on another node" if found.code != Cause.HUNG else "")
+    return "not tried again: there is no other node that could hold it"
 
 
 def is_infra(sign: str) -> bool:

@@ -365,9 +365,13 @@ class Scheduler:
 def _pause(job: Job) -> Reason:
     return Reason(
         code="BACKOFF",
-        text=f"it failed {job.failures} time(s) and is tried again shortly. {job.message}".rstrip(),
+        text=f"it failed {job.failures} time(s) and is tried again shortly{_not_on(job)}. {job.message}".rstrip(),
         action="nothing to do; cancel it if the cause will not go away by itself",
     )
+
+
+def _not_on(job: Job) -> str:
+    return f", not on {', '.join(job.avoid)} if it can be elsewhere" if job.avoid else ""
 
 
 def _ask(attempt: Attempt, whom: str, now: float) -> list[Change]:

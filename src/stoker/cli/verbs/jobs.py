@@ -12,6 +12,7 @@ from stoker.cli.follow import follow, replica_named, where
 from stoker.cli.formats import format_option, formatted
 from stoker.cli.job_flags import UserArgsCommand, check_dry_run, dry_run_flags, job_flags, read_labels
 from stoker.cli.main import Nouns
+from stoker.cli.outlook import diagnosed
 
 
 @click.group("jobs", cls=Nouns)
@@ -94,6 +95,8 @@ def _explain(details: dict[str, Any]) -> None:
         more = f" and {len(nodes) - 4} more" if nodes[4:] else ""
         words = [f"attempt {attempt['number']}:", attempt["state"], attempt["cause"], "on", ", ".join(nodes[:4]) + more]
         show.progress(" ".join(filter(None, words)))
+        for line in diagnosed(attempt["diagnosis"]):
+            show.note(f"    {line}")
     for line in where(details):
         show.note(line)
     show.note(f"  Next:  stoker logs {details['name']}   ·   stoker why {details['name']}")

@@ -137,3 +137,20 @@ def test_what_was_told_stays_as_it_was(house: House) -> None:
         assert now[: len(before)] == before
         before = now
     assert all(a.moment < b.moment for a, b in pairwise(before)) and len(before) == 8
+
+
+def test_what_a_sign_means_is_told_with_its_line_and_what_to_do() -> None:
+    note = Note(
+        attempt="p/j.1",
+        role="worker",
+        index=0,
+        seen=ReplicaState.FAILED,
+        at=1.0,
+        exit_code=1,
+        sign="CUDA_OOM",
+        evidence="CUDA out of memory.",
+    )
+    exited, sign, fix = texts(note)
+    assert exited == "worker-replica-0 exited with status 1."
+    assert sign == "worker-replica-0: the GPU has too little memory for it: CUDA out of memory."
+    assert fix.startswith("What to do: use a smaller batch")

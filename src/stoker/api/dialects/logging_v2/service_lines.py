@@ -11,6 +11,7 @@ from stoker.core.ids import replica_id
 from stoker.core.job import Attempt, Job
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.scheduling.explain import wanted
+from stoker.scheduling.failures import FAILURES
 from stoker.store.base import Line
 
 _MOST_NODES = 5
@@ -113,7 +114,18 @@ def _replica_words(job: Job, note: Note) -> Iterator[tuple[str, str]]:
     who = task_name(job.spec.convention, note.role, note.index)
     if note.seen is ReplicaState.FAILED and note.exit_code is not None:
         yield "WARNING", f"{who} exited with status {note.exit_code}."
+        yield from _sign_words(who, note)
+    elif note.seen is ReplicaState.FAILED:
+        yield from _sign_words(who, note)
     elif note.seen is ReplicaState.LOST:
         yield "WARNING", f"{who} was lost: {note.message or 'it answers no more'}."
     elif note.seen is ReplicaState.UP:
         yield "WARNING", f"{who} is started again in place ({note.restarts})."
+
+
+def _sign_words(who: str, note: Note) -> Iterator[tuple[str, str]]:
+    """What a sign means, the line that bears it, and what to do."""
+    known = FAILURES.get(note.sign)
+    if known is not None:
+        yield "ERROR", f"{who}: {known.title}: {note.evidence}"
+        yield "INFO", f"What to do: {known.fix}."

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from .diagnosis import Diagnosis
 from .words import Time, says
 
 STATES = "QUEUED, PREPARING, RUNNING, SUCCEEDED, FAILED, CANCELLING or CANCELLED."
@@ -109,6 +110,7 @@ class Attempt(TypedDict):
     placed_at: Annotated[float, says(f"When it got its machines. {Time}", 1795190400.5)]
     started_at: Annotated[float | None, says(f"When every replica ran. {Time}", 1795190401.5)]
     ended_at: Annotated[float | None, says(f"When its machines were free again. {Time}", None)]
+    diagnosis: Annotated[Diagnosis | None, says("What it died of; null while it lives, and if it has succeeded.", None)]
     replicas: list[Replica]
 
 
