@@ -78,7 +78,7 @@ CAUSE = {
     Cause.REPLICA_FAILED: "A program ended with an error of its own: trying again would not help.",
     Cause.REPLICA_CRASHED: "A program was ended by a signal, or by the loss of a peer: that may pass.",
     Cause.LAUNCH_FAILED: "A program could not be started at all.",
-    Cause.HUNG: "No output, no beat and no progress for too long.",
+    Cause.HUNG: "No replica prints, beats or makes progress ([running.md](running.md#when-it-hangs)). It is tried once more.",
     Cause.REPLICA_LOST: "A replica is gone and left no result.",
     Cause.NODE_LOST: "A machine is gone. No engine reports this yet.",
     Cause.PREEMPTED: "Its machines went to a job before it; it goes on later ([site.md](site.md#preemption)).",

@@ -139,6 +139,12 @@ SETTINGS: tuple[Setting, ...] = (
         "How a gang is placed on nodes: a placer (docs/site.md). As with `policy`, a setting goes over the site file.",
     ),
     Setting("grace_seconds", _seconds, 30.0, "Between SIGTERM and SIGKILL, when a replica is stopped."),
+    Setting(
+        "hang_seconds",
+        _seconds,
+        3600.0,
+        "A job of which no replica prints, beats or makes progress for so long counts as hung (docs/running.md); 0: never.",
+    ),
     Setting("buckets", _table, {}, "Buckets that are folders of this machine: name → folder."),
     Setting(
         "unmapped_buckets",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stoker.core.spec import Retry
-from stoker.core.states import FATE, Cause, Fate, JobState, ReplicaState
+from stoker.core.errors import Conflict
+from stoker.core.spec import Limits, Retry
+from stoker.core.states import FATE, AttemptState, Cause, Fate, JobState, ReplicaState, Standing
 from stoker.runtime.exits import PERMANENT, exit_class
 from stoker.runtime.sign_table import AGAIN, EFFECTS, NEVER, SIGNS
 from stoker.scheduling.doctor import Again, Diagnosis, decision, diagnose, is_infra
@@ -234,3 +236,107 @@ def test_the_tables_agree() -> None:
     for sign in SIGNS:
         assert sign.again == AGAIN[sign.code], "one code, one word about trying again"
         assert sign.again != NEVER or FAILURES[sign.code].blame is Blame.PROGRAM, sign.code
+
+
+QUIET, HELD, GOING = Standing.QUIET, Standing.HELD, Standing.GOING
+
+
+def stands(house: House, attempt: str, standing: Standing, *replicas: str, **more: Any) -> None:
+    """Replicas that are UP get on so."""
+    house.engine.set(attempt, UP, *replicas, standing=standing, **more)
+    house.tick()
+
+
+def test_a_job_hangs_when_all_of_it_stands_still(house: House) -> None:
+    attempt = running(house, workers=1, ps=1)
+    stands(house, attempt, QUIET, "ps-0", "worker-0")
+    assert house.store.attempt(attempt).state is AttemptState.RUNNING, "the chief goes on"
+    stands(house, attempt, GOING, "worker-0")
+    stands(house, attempt, QUIET, "chief-0")
+    assert house.store.attempt(attempt).state is AttemptState.RUNNING, "the worker goes on again"
+    house.clock.advance(5)
+    stands(house, attempt, QUIET, "worker-0")
+    assert house.store.attempt(attempt).cause is Cause.HUNG
+
+
+def test_one_that_is_done_need_not_move(house: House) -> None:
+    attempt = running(house, workers=1)
+    house.engine.set(attempt, ReplicaState.SUCCEEDED, "worker-0")
+    stands(house, attempt, QUIET, "chief-0", evidence="no output for 60 s")
+    assert house.store.attempt(attempt).cause is Cause.HUNG
+    assert house.store.attempt(attempt).detail == "The replica master 0 hung: no output for 60 s."
+
+
+def test_what_hangs_is_tried_once_more_elsewhere_and_then_has_failed(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4 n1:4 n2:4")
+    for number in (1, 2):
+        stands(house, started(house, number) if number > 1 else running(house, gpus=4), QUIET)
+        house.clock.advance(0.5)
+        house.engine.gone(f"p/j.{number}")
+        house.tick()
+        assert house.job().state is (JobState.QUEUED if number == 1 else JobState.FAILED)
+    first, second = (house.store.attempt(f"p/j.{n}").placements[0].node for n in (1, 2))
+    assert first != second
+    assert diagnosis(house, "p/j.2").code == "HUNG"
+    assert decided(house, "p/j.2") == "not tried again: it hung before"
+
+
+def test_where_hanging_is_no_matter_nothing_follows(house: House) -> None:
+    attempt = running(house, limits=Limits(hang_seconds=0))
+    stands(house, attempt, QUIET)
+    assert house.store.attempt(attempt).state is AttemptState.RUNNING
+
+
+def held_job(house: House, **more: Any) -> str:
+    """A job of a chief and a worker; the worker has failed, and its place is held."""
+    attempt = running(house, workers=1, limits=Limits(hold_seconds=600))
+    stands(house, attempt, HELD, "worker-0", exit_code=3, **more)
+    return attempt
+
+
+def test_a_held_place_keeps_the_job_running(house: House) -> None:
+    attempt = held_job(house)
+    house.tick(seconds=500)
+    assert house.store.attempt(attempt).state is AttemptState.RUNNING
+    stands(house, attempt, QUIET, "chief-0")
+    assert house.store.attempt(attempt).state is AttemptState.RUNNING, "the chief waits for the one that failed"
+
+
+def test_released_it_ends_as_its_program_did(house: House) -> None:
+    attempt = held_job(house, sign="MISSING_MODULE", evidence="No module named 'x'")
+    house.commands.release("p/j", owner="ada")
+    house.tick()
+    assert house.store.attempt(attempt).cause is Cause.REPLICA_FAILED
+    house.engine.set(
+        attempt, FAILED, "worker-0", exit_code=3, standing=HELD, sign="MISSING_MODULE", evidence="No module"
+    )
+    house.tick(seconds=1)
+    fails(house, attempt, "chief-0", code=143)
+    assert house.job().state is JobState.FAILED
+    assert (diagnosis(house).code, diagnosis(house).replica) == ("MISSING_MODULE", "worker-0")
+
+
+def test_cancelled_while_it_is_held_it_has_failed_all_the_same(house: House) -> None:
+    attempt = held_job(house)
+    house.commands.cancel("p/j", owner="ada")
+    house.tick(seconds=1)
+    house.engine.set(attempt, FAILED, "worker-0", exit_code=3, standing=HELD)
+    fails(house, attempt, "chief-0", code=143)
+    assert (house.job().state, diagnosis(house).replica) == (JobState.FAILED, "worker-0")
+    assert "The replica worker 0 exited with a non-zero status of 3." in house.job().message
+
+
+def test_of_two_that_are_held_the_first_failure_explains_the_other(house: House) -> None:
+    attempt = held_job(house)
+    house.clock.advance(5)
+    stands(house, attempt, HELD, "chief-0", exit_code=4)
+    house.clock.advance(600)
+    house.engine.set(attempt, FAILED, exit_code=9, standing=HELD)
+    house.tick()
+    assert diagnosis(house).replica == "worker-0"
+
+
+def test_nothing_is_released_where_nothing_is_held(house: House) -> None:
+    running(house)
+    with pytest.raises(Conflict, match="no place of p/j is kept"):
+        house.commands.release("p/j", owner="ada")

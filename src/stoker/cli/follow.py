@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from stoker.core.errors import NotFound
 
 from . import show
-from .outlook import diagnosed
+from .outlook import clock, diagnosed
 
 if TYPE_CHECKING:
     from stoker.client.client import Client
@@ -49,6 +50,25 @@ def newest_diagnosis(details: dict[str, Any]) -> dict[str, Any] | None:
     """What a job's newest attempt died of."""
     found: dict[str, Any] | None = details["attempts"][-1]["diagnosis"] if details["attempts"] else None
     return found
+
+
+def held(details: dict[str, Any]) -> list[str]:
+    """Which places are kept after a failure, and which replicas stand still."""
+    replicas = details["attempts"][-1]["replicas"] if details["attempts"] else []
+    now, name = time.time(), details["name"]
+    return [
+        *(
+            f"  {r['name']} is held after a failure until {clock(r['held_until'], now)}: stoker jobs shell {name}"
+            f" --replica {r['name']}   ·   stoker jobs release {name}"
+            for r in replicas
+            if r["held_until"] is not None
+        ),
+        *(
+            f"  {r['name']} stands still, as is known since {clock(r['quiet_since'], now)}: stoker logs {name}"
+            for r in replicas
+            if r["quiet_since"] is not None
+        ),
+    ]
 
 
 def where(details: dict[str, Any]) -> list[str]:

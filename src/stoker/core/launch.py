@@ -58,4 +58,6 @@ class Launch:
     source: tuple[LaunchFile, ...]
     grace_seconds: float
     in_place: int
+    hang_seconds: float = 0.0  # 0: never
+    hold_seconds: float = 0.0
     replicas: tuple[LaunchReplica, ...]

@@ -14,7 +14,7 @@ from stoker.core.ids import replica_name
 from stoker.core.job import Attempt
 from stoker.core.launch import Launch
 from stoker.core.node import Node
-from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState, Standing
 
 from .base import Request, Seen
 
@@ -26,6 +26,7 @@ class _Gang:
     devices: list[tuple[str, str]] = field(default_factory=list)
     states: dict[str, ReplicaState] = field(default_factory=dict)
     exit_codes: dict[str, int] = field(default_factory=dict)
+    standings: dict[str, Standing] = field(default_factory=dict)
     signs: dict[str, tuple[str, str]] = field(default_factory=dict)  # with the lines that bear them
     lines: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     stopping: bool = False
@@ -100,6 +101,7 @@ class FakeEngine:
         exit_code: int | None = None,
         sign: str = "",
         evidence: str = "",
+        standing: Standing = Standing.GOING,
     ) -> None:
         """The test's hand: these replicas (none named: all) are now so. The devices are free when all have ended."""
         gang = self._gangs[attempt]
@@ -108,7 +110,8 @@ class FakeEngine:
                 gang.states[name] = state
                 if exit_code is not None:
                     gang.exit_codes[name] = exit_code
-                if sign:
+                gang.standings[name] = standing
+                if sign or evidence:
                     gang.signs[name] = (sign, evidence)
         if all(s in FINAL_REPLICA_STATES for s in gang.states.values()):
             gang.devices = []
@@ -134,4 +137,7 @@ class FakeEngine:
         state = gang.states[name]
         code = gang.exit_codes.get(name, 0 if state is ReplicaState.SUCCEEDED else None)
         sign, evidence = gang.signs.get(name, ("", ""))
-        return Seen(role=role, index=index, state=state, exit_code=code, sign=sign, evidence=evidence)
+        standing = gang.standings.get(name, Standing.GOING)
+        return Seen(
+            role=role, index=index, state=state, exit_code=code, sign=sign, evidence=evidence, standing=standing
+        )

@@ -36,6 +36,8 @@ class Training:
             source=surroundings.source,
             grace_seconds=spec.limits.grace_seconds,
             in_place=spec.retry.in_place,
+            hang_seconds=spec.limits.hang_seconds,
+            hold_seconds=spec.limits.hold_seconds,
             replicas=tuple(
                 LaunchReplica(
                     role=place.role,

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from .errors import CannotStart
 from .exits import RESTARTABLE, exit_class, shown_exit_code
@@ -15,12 +15,16 @@ from .kernel import Kernel
 from .layer import installs_packages, make_layer
 from .lines import Log
 from .ports import reserve
-from .processes import become_reaper
+from .processes import become_reaper, descendants
 from .program import Ended, Program
 from .server import Refused, Server
 from .wiring import Cluster, wiring
 
+if TYPE_CHECKING:
+    from .hang import Watch
+
 DRAIN_SECONDS = 10.0
+_STARTING_SECONDS = 1.0
 _MOST_MESSAGE_CHARACTERS = 2048
 # Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
@@ -40,6 +44,8 @@ class Supervisor:
         self._status: Dict[str, Any] = {}
         self._failure: Dict[str, Any] = {}
         self._kernel = Kernel()
+        self._watch: Optional[Watch] = None
+        self._started_at = 0.0
         self._copies: Dict[str, "tuple[int, int]"] = {}
         read_end, write_end = os.pipe()
         for end in (read_end, write_end):
@@ -64,6 +70,8 @@ class Supervisor:
             environment.update(wiring(self.request, cluster))
             # 3. The program, started again in place as often as its exits allow.
             ended = self._run(command, environment)
+            if self._failure and self.request["hold_seconds"] and not self._must_stop() and not ended.was_stopped:
+                self._hold(environment)
         except (CannotStart, OSError) as error:
             from .postmortem import examine_text
 
@@ -101,6 +109,7 @@ class Supervisor:
             layer = make_layer(request["python"], os.path.join(self.folder.path, "environment"))
             variables.update(layer, PATH=os.pathsep.join([layer["PATH"], variables["PATH"]]))
         variables["PYTHONUNBUFFERED"] = "1"
+        variables["STOKER_BEAT_FILE"] = self.folder.beat_file
         if site:
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
         variables.update(request["env"])
@@ -127,7 +136,8 @@ class Supervisor:
             environment["STOKER_RESTART_COUNT"] = str(self.request["number"] - 1 + restart)
             program = self._start(command, environment)
             self._tell(seen="UP", program_pid=program.pid)
-            ended = program.wait(self._must_stop, self._wake, self.request["grace_seconds"])
+            self._watch = None
+            ended = program.wait(self._must_stop_or_is_quiet, self._wake, self.request["grace_seconds"])
             if ended.code == 0 or not self._may_restart(ended, program.pid) or ended.was_stopped:
                 break
             code = self._exit_code(ended)
@@ -137,10 +147,52 @@ class Supervisor:
                 self._pause(min(10.0, 0.5 * 2**restart))
         return ended
 
+    def _must_stop_or_is_quiet(self) -> bool:
+        """Asked several times a second while the program runs: whether it must stop; tells when it stands still."""
+        if self.request["hang_seconds"]:
+            if self._watch is None and time.monotonic() - self._started_at > _STARTING_SECONDS:
+                from .hang import Watch  # not before the program has long been started
+
+                self._watch = Watch(self.request["hang_seconds"], self.log, self.folder.beat_file, descendants)
+            is_quiet = self._watch.look() if self._watch is not None else None
+            if is_quiet is not None:
+                self._tell_of_quiet(is_quiet)
+        return self._must_stop()
+
+    def _tell_of_quiet(self, is_quiet: bool) -> None:
+        """Say that the program stands still, or goes on again. What follows from it, the server decides: peers may go on."""
+        assert self._watch is not None
+        if is_quiet:
+            evidence = self._watch.evidence()
+            self._say("\n".join([f"it seems to hang: {evidence}", *self._watch.describe()]))
+            self._watch.heard_ourselves()
+            self._tell(seen="UP", standing="QUIET", evidence=evidence)
+        else:
+            self._tell(seen="UP", standing="", evidence="")
+
+    def _hold(self, environment: Dict[str, str]) -> None:
+        """Keep the place of a program that has failed for somebody who wants to look."""
+        from .hold import hold
+
+        seconds, (job, _, name) = self.request["hold_seconds"], self._names()
+        until = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
+        self._say(f"it failed with status {self._failure['exit_code']}; its place is kept until {until}")
+        self._say(f"look at it: stoker jobs shell {job} --replica {name}; give it back: stoker jobs release {job}")
+        self._tell(seen="UP", standing="HELD", **self._failure)
+        is_over = hold(self.folder, environment, seconds, self._must_stop)
+        self._say("its place is given back" + (": the time is over" if is_over else ""))
+
+    def _names(self) -> "tuple[str, str, str]":
+        """The job, the attempt's number and the replica, as a user names them."""
+        job, _, number = self.request["attempt"].rpartition("/")[2].rpartition(".")
+        return job, number, f"{self.request['role']}-{self.request['index']}"
+
     def _start(self, command: List[str], environment: Dict[str, str]) -> Program:
         self.log.last_errors.clear()  # the last words of an earlier run are not this one's
         self.log.last_output.clear()
         self._kernel = Kernel()
+        self._failure = {}
+        self._started_at = time.monotonic()
         try:
             return Program(command, environment, self.folder.work, self.log)
         except FileNotFoundError:

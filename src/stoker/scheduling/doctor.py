@@ -10,7 +10,7 @@ from stoker.core.convention import Convention, replica_title
 from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Job, Replica
 from stoker.core.node import Node, NodeState
-from stoker.core.states import Cause, JobState, ReplicaState
+from stoker.core.states import Cause, JobState, ReplicaState, Standing
 from stoker.runtime.exits import PERMANENT, exit_class
 from stoker.runtime.sign_table import AGAIN, EFFECTS
 
@@ -70,6 +70,8 @@ def diagnose(job: Job, attempt: Attempt) -> Diagnosis | None:
         culprit = find_culprit(job, attempt)
         if culprit is not None:
             return _of_replica(job, attempt, culprit)
+    if cause is Cause.HUNG:
+        return _of_hung(attempt)
     code = str(cause) if cause in FAILURES else "ERROR"
     return Diagnosis(code=code, again=_again_after(cause), evidence=_first_line(attempt.detail))
 
@@ -79,14 +81,30 @@ def find_culprit(job: Job, attempt: Attempt) -> Replica | None:
 
     Of those seen down at one moment, one that was lost explains the others. Once it is written which it was, it stays so.
     """
-    down = [r for r in attempt.replicas if r.seen in (ReplicaState.FAILED, ReplicaState.LOST)]
+    down = [r for r in attempt.replicas if r.seen in (ReplicaState.FAILED, ReplicaState.LOST) or is_held(r)]
     told = [r for r in down if attempt.detail and failure_message(job.spec.convention, r) == attempt.detail]
-    first = min(told or down, key=lambda r: (r.at, r.seen is ReplicaState.FAILED), default=None)
+    first = min(told or down, key=lambda r: (_failed_at(r), r.seen is not ReplicaState.LOST), default=None)
     if first is None or first.sign not in EFFECTS:
         return first
-    until = first.at + SAME_TROUBLE_SECONDS
-    others = [r for r in down if r.at <= until and _explains(attempt, r)]
-    return min(others, key=lambda r: (not r.sign, r.at), default=first)
+    until = _failed_at(first) + SAME_TROUBLE_SECONDS
+    others = [r for r in down if _failed_at(r) <= until and _explains(attempt, r)]
+    return min(others, key=lambda r: (not r.sign, _failed_at(r)), default=first)
+
+
+def is_held(replica: Replica) -> bool:
+    """Whether its program has failed, and its place is kept."""
+    return replica.seen is ReplicaState.UP and replica.standing is Standing.HELD
+
+
+def first_quiet(attempt: Attempt) -> Replica | None:
+    """Of a gang that stands still as a whole, the one that has for longest. None: somebody goes on, or is held.
+
+    A parameter server, an evaluator, a worker that waits for its chief may be still for as long as the others work.
+    """
+    up = [r for r in attempt.replicas if r.seen is ReplicaState.UP]
+    if not up or any(r.standing is not Standing.QUIET for r in up):
+        return None
+    return min(up, key=lambda r: r.standing_at)
 
 
 def failure_message(convention: Convention, replica: Replica) -> str:
@@ -141,7 +159,8 @@ def decision(job: Job, attempt: Attempt, found: Diagnosis) -> str:
     if job.failures >= job.spec.retry.whole_job:
         return f"not tried again: it failed {job.failures + 1} times"
     if is_poison(job, found):
-        return "not tried again: it failed so before" + (", on another node" if found.code != Cause.HUNG else "")
+        is_hung = found.code == Cause.HUNG
+        return f"not tried again: {'it hung before' if is_hung else 'it failed so before, on another node'}"
     return "not tried again: there is no other node that could hold it"
 
 
@@ -184,6 +203,19 @@ def _of_replica(job: Job, attempt: Attempt, replica: Replica) -> Diagnosis:
     )
 
 
+def _of_hung(attempt: Attempt) -> Diagnosis:
+    quiet = [r for r in attempt.replicas if r.standing is Standing.QUIET]
+    first = min(quiet, key=lambda r: r.standing_at, default=attempt.replicas[0])
+    place = next(p for p in attempt.placements if (p.role, p.index) == (first.role, first.index))
+    return Diagnosis(
+        code=str(Cause.HUNG),
+        again=Again.ELSEWHERE,
+        replica=replica_name(first.role, first.index),
+        node=place.node,
+        evidence=attempt.detail.partition(" hung: ")[2],
+    )
+
+
 def _code_of(replica: Replica) -> str:
     if replica.sign in FAILURES:
         return replica.sign
@@ -203,21 +235,26 @@ def _explains(attempt: Attempt, replica: Replica) -> bool:
     """Whether a replica failed by itself, not by its peers' end nor because it was stopped."""
     if replica.sign:
         return replica.sign not in EFFECTS
-    was_stopped = attempt.stopping_at is not None and replica.at >= attempt.stopping_at
+    was_stopped = attempt.stopping_at is not None and _failed_at(replica) >= attempt.stopping_at
     return not was_stopped
 
 
 def _is_collateral(attempt: Attempt, failed: Replica) -> bool:
     """Whether a peer was killed shortly before: then the error is the peer's going away, and may pass."""
     return any(
-        peer.restarts and 0 <= failed.at - peer.restarted_at <= COLLATERAL_SECONDS
+        peer.restarts and 0 <= _failed_at(failed) - peer.restarted_at <= COLLATERAL_SECONDS
         for peer in attempt.replicas
         if peer is not failed
     )
 
 
+def _failed_at(replica: Replica) -> float:
+    """When it failed: not when its place was given back, if that was kept."""
+    return replica.standing_at if replica.standing is Standing.HELD else replica.at
+
+
 def _again_after(cause: Cause) -> Again:
-    if cause in (Cause.NODE_LOST, Cause.DRAINED, Cause.HUNG):
+    if cause in (Cause.NODE_LOST, Cause.DRAINED):
         return Again.ELSEWHERE
     return Again.ANYWHERE if cause in (Cause.PREEMPTED, Cause.REPLICA_LOST) else Again.NEVER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from stoker.core.changes import Change, MoveAttempt, MoveJob
-from stoker.core.convention import Convention
+from stoker.core.convention import Convention, replica_title
 from stoker.core.job import Attempt, Job, Replica
 from stoker.core.node import Node
 from stoker.core.states import (
@@ -17,14 +17,27 @@ from stoker.core.states import (
     Fate,
     JobState,
     ReplicaState,
+    Standing,
     Wish,
 )
 from stoker.core.world import World, attempt_after, job_after
 from stoker.runtime.sign_table import AGAIN
 
-from .doctor import Again, again_of, diagnose, failure_message, find_culprit, has_elsewhere, is_poison, may_stay
+from .doctor import (
+    Again,
+    again_of,
+    diagnose,
+    failure_message,
+    find_culprit,
+    first_quiet,
+    has_elsewhere,
+    is_held,
+    is_poison,
+    may_stay,
+)
 
 LONGEST_BACKOFF_SECONDS = 60.0
+_DOWN = frozenset({ReplicaState.FAILED, ReplicaState.LOST})
 _FAILED = frozenset({Cause.REPLICA_FAILED, Cause.REPLICA_CRASHED, Cause.REPLICA_LOST, Cause.LAUNCH_FAILED})
 
 
@@ -80,13 +93,18 @@ def _why_stop(job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | Non
     """Why a live attempt has to stop, most telling first. A job that is done is done, whatever else happened."""
     if _is_done(job, attempt):
         return Cause.COMPLETED, ""
+    seen = {replica.seen for replica in attempt.replicas}
     if job.wish is Wish.CANCEL:
         return Cause.CANCELLED, job.wish_why
     if attempt.asked is not None:
         return attempt.asked, ""
-    failed = _why_failed(job, attempt)
-    if failed is not None:
-        return failed
+    held = any(is_held(replica) for replica in attempt.replicas)
+    if seen & _DOWN or (held and job.released >= attempt.number):
+        return _why_failed(job, attempt)
+    quiet = first_quiet(attempt)
+    if quiet is not None and attempt.state is AttemptState.RUNNING and job.spec.limits.hang_seconds:
+        who = replica_title(job.spec.convention, quiet.role, quiet.index)
+        return Cause.HUNG, f"The replica {who} hung: {quiet.evidence}."
     if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:
         return Cause.TIMED_OUT, f"The job ran longer than {_limit(job)} ({job.spec.limits.running_seconds:g}s)."
     if _waited_out(job, now):
@@ -116,8 +134,13 @@ def _down_cause(job: Job, attempt: Attempt, culprit: Replica) -> Cause:
 
 
 def _on_reflection(job: Job, attempt: Attempt) -> tuple[Cause, str] | tuple[()]:
-    """What explains a failure better, now that all of them have ended: the effects are often seen before their cause."""
-    failed = _why_failed(job, attempt) if attempt.cause in _FAILED else None
+    """What explains a failure better, now that all of them have ended: the effects are often seen before their cause.
+
+    Where a place was kept after a failure, that is the end, for whatever reason it is given back.
+    """
+    was_held = any(r.standing is Standing.HELD and r.seen is ReplicaState.FAILED for r in attempt.replicas)
+    is_failure = attempt.cause in _FAILED or (was_held and attempt.cause is not Cause.COMPLETED)
+    failed = _why_failed(job, attempt) if is_failure else None
     return failed if failed is not None and failed != (attempt.cause, attempt.detail) else ()
 
 
@@ -160,7 +183,8 @@ def _tried_again(job: Job, attempt: Attempt, now: float, held: float, nodes: Map
     if job.failures >= job.spec.retry.whole_job:
         return _job_ends(job, JobState.FAILED, now, _after_all(attempt), held)
     if is_poison(job, found):
-        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} It failed so before, on another node.", held)
+        before = "It hung before." if attempt.cause is Cause.HUNG else "It failed so before, on another node."
+        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} {before}", held)
     bears_sign = found.code in AGAIN or attempt.cause is Cause.HUNG
     goes_elsewhere = found.again is Again.ELSEWHERE
     if goes_elsewhere and not may_stay(job, attempt) and not has_elsewhere(job, nodes.values(), found.node):

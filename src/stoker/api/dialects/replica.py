@@ -20,7 +20,7 @@ from stoker.core.changes import Note
 from stoker.core.errors import BadSpec, Conflict, NotFound, Violation
 from stoker.core.ids import job_id
 from stoker.core.job import Attempt, Replica
-from stoker.core.states import AttemptState, ReplicaState
+from stoker.core.states import AttemptState, ReplicaState, Standing
 from stoker.core.world import tells_news
 
 JOIN_SECONDS = 30.0
@@ -130,6 +130,7 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
             restarts=int(body.get("restarts", 0)),
             sign=_text(body.get("sign", ""))[:_MOST_SIGN_CHARACTERS],
             evidence=_text(body.get("evidence", ""))[:_MOST_EVIDENCE_CHARACTERS],
+            standing=Standing(body.get("standing", "")),
         )
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise BadSpec([Violation("report", f"not a report: {error}")]) from None

@@ -8,7 +8,8 @@ from stoker.core.errors import StokerError
 from stoker.core.ids import replica_name, split_job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
-from stoker.core.states import FINAL_JOB_STATES
+from stoker.core.states import FINAL_JOB_STATES, ReplicaState, Standing
+from stoker.scheduling.doctor import is_held
 from stoker.store.base import Listed
 
 from .diagnosis import diagnosis_row
@@ -123,6 +124,8 @@ def _attempt(job: Job, attempt: Attempt) -> AttemptRow:
                 "devices": list(places[r.role, r.index].devices),
                 "address": r.addresses[0] if r.addresses else "",
                 "message": r.message,
+                "held_until": r.standing_at + job.spec.limits.hold_seconds if is_held(r) else None,
+                "quiet_since": r.standing_at if r.seen is ReplicaState.UP and r.standing is Standing.QUIET else None,
             }
             for r in attempt.replicas
         ],

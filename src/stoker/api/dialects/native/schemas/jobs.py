@@ -97,6 +97,15 @@ class Replica(TypedDict):
     devices: Annotated[list[str], says("The accelerators that are its own.", ["GPU-5f1e"])]
     address: Annotated[str, says("HOST:PORT, by which the others reach it.", "127.0.0.1:22562")]
     message: Annotated[str, says("What it told of its end.", "")]
+    held_until: Annotated[
+        float | None, says(f"Until when its place is kept after a failure; null: it is not. {Time}", None)
+    ]
+    quiet_since: Annotated[
+        float | None,
+        says(
+            f"Since when it is known to stand still: no output, no beat, no progress; null: it does not. {Time}", None
+        ),
+    ]
 
 
 class Attempt(TypedDict):
