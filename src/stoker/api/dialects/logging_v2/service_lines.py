@@ -9,7 +9,7 @@ from stoker.core.changes import Ask, Cancel, Change, Explain, MoveAttempt, MoveJ
 from stoker.core.convention import task_name
 from stoker.core.ids import replica_id
 from stoker.core.job import Attempt, Job
-from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
+from stoker.core.states import AttemptState, Cause, JobState, ReplicaState, Standing
 from stoker.scheduling.explain import wanted
 from stoker.scheduling.failures import FAILURES
 from stoker.store.base import Line
@@ -60,7 +60,7 @@ def _news(story: Iterable[Line]) -> Iterator[Line]:
                 is_stopping = after is AttemptState.STOPPING
             case Note() if is_stopping:
                 continue
-            case Note(seen=ReplicaState.UP) as note:
+            case Note(seen=ReplicaState.UP, standing=Standing.GOING) as note:
                 replica = replica_id(note.attempt, note.role, note.index)
                 if note.restarts <= restarts.get(replica, 0):
                     continue
@@ -119,6 +119,11 @@ def _replica_words(job: Job, note: Note) -> Iterator[tuple[str, str]]:
         yield from _sign_words(who, note)
     elif note.seen is ReplicaState.LOST:
         yield "WARNING", f"{who} was lost: {note.message or 'it answers no more'}."
+    elif note.standing is Standing.HELD:
+        yield "WARNING", f"{who} exited with status {note.exit_code}; its place is kept for whoever looks."
+        yield from _sign_words(who, note)
+    elif note.standing is Standing.QUIET:
+        yield "WARNING", f"{who} stands still: {note.evidence}."
     elif note.seen is ReplicaState.UP:
         yield "WARNING", f"{who} is started again in place ({note.restarts})."
 
