@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that follow from the code: states, configuration, commands, errors, api.
+"""Writes the pages of docs/ that follow from the code: states, configuration, commands, errors, failures, api.
 
     python -m docs.draw            write them
     python -m docs.draw --check    write nothing; end with 1 if one is stale
@@ -23,6 +23,7 @@ from typing import Any
 import click
 
 from docs.draw_api import api
+from docs.draw_failures import failures
 from docs.draw_site import site
 from docs.markdown import page, table
 from stoker.api.errors import STATUS
@@ -77,7 +78,7 @@ CAUSE = {
     Cause.REPLICA_FAILED: "A program ended with an error of its own: trying again would not help.",
     Cause.REPLICA_CRASHED: "A program was ended by a signal, or by the loss of a peer: that may pass.",
     Cause.LAUNCH_FAILED: "A program could not be started at all.",
-    Cause.HUNG: "No output, no beat and no progress for too long.",
+    Cause.HUNG: "No replica prints, beats or makes progress ([running.md](running.md#when-it-hangs)). It is tried once more.",
     Cause.REPLICA_LOST: "A replica is gone and left no result.",
     Cause.NODE_LOST: "A machine is gone, and what ran there has ended for certain ([nodes.md](nodes.md#nodes-that-are-lost)).",
     Cause.PREEMPTED: "Its machines went to a job before it; it goes on later ([site.md](site.md#preemption)).",
@@ -156,8 +157,8 @@ def states() -> str:
             ["Cause", "Meaning", "Fate"], [[f"`{cause}`", CAUSE[cause], f"`{fate}`"] for cause, fate in FATE.items()]
         ),
         table(["Fate", "What it does"], [[f"`{fate}`", FATES[fate]] for fate in Fate]),
-        "Which exit code is an error of the program's own is told in [running.md](running.md#exit-codes). A job that the user"
-        " wants to stop is never tried again.",
+        "Which exit code is an error of the program's own is told in [running.md](running.md#exit-codes), and how its cause is"
+        " found in [failures.md](failures.md). A job that the user wants to stop is never tried again.",
         "## Why a job waits",
         "Whatever waits carries a code, a sentence and what would help. `stoker why JOB` shows them; `--json` has the code.",
         table(["Code", "Meaning"], [[f"`{code}`", text] for code, text in REASONS.items()]),
@@ -283,6 +284,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "api.md": api,
     "fields.md": fields,
     "site.md": site,
+    "failures.md": failures,
 }
 
 

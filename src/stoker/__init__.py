@@ -22,6 +22,7 @@ _SDK = {
     "LogLine": "stoker.client.answers",
     "Metrics": "stoker.client.answers",
     "Explanation": "stoker.client.answers",
+    "Diagnosis": "stoker.client.answers",
     "Artifact": "stoker.client.answers",
     "Progress": "stoker.client.uploads",
     "StokerError": "stoker.core.errors",

@@ -1,4 +1,5 @@
 from stoker.client.answers import Artifact as Artifact
+from stoker.client.answers import Diagnosis as Diagnosis
 from stoker.client.answers import Explanation as Explanation
 from stoker.client.answers import LogLine as LogLine
 from stoker.client.answers import Metrics as Metrics

@@ -211,6 +211,12 @@ SETTINGS: tuple[Setting, ...] = (
         "job_memory_gb", _gigabytes, 0.0, "Most memory of a replica, where cgroups can hold it to that; 0: no limit."
     ),
     Setting("keep_runs_days", _days, 14.0, "How long the folder of an attempt is kept when it has ended."),
+    Setting(
+        "hang_seconds",
+        _seconds,
+        3600.0,
+        "A job of which no replica prints, beats or makes progress for so long counts as hung (docs/running.md); 0: never.",
+    ),
     Setting("buckets", _table, {}, "Buckets that are folders of this machine: name → folder."),
     Setting(
         "unmapped_buckets",

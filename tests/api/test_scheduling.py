@@ -93,6 +93,23 @@ def test_v1_says_it_by_labels(door: TestClient, lab: Stoker) -> None:
     assert asked(spec_of(lab, "k")) == ("default", 0, False, False)
 
 
+TIMES = {"stoker-hang-timeout": "2h", "stoker-hold-on-failure": "30m"}
+
+
+def test_how_long_it_may_be_silent_and_a_place_is_kept_in_every_dialect(door: TestClient, lab: Stoker) -> None:
+    door.post(JOBS, json=a_job_body("v1", labels=TIMES))
+    door.post(JOBS, json=a_job_body("usual"))
+    door.post(RUN, json=a_run("run", hang_seconds=7200, hold_seconds=1800))
+    vertex = read_custom_job(a_custom_job(TIMES), "us-central1", SiteRules()).spec
+    for limits in (spec_of(lab, "v1").limits, spec_of(lab, "run").limits, vertex.limits):
+        assert (limits.hang_seconds, limits.hold_seconds) == (7200.0, 1800.0)
+    assert (spec_of(lab, "usual").limits.hang_seconds, spec_of(lab, "usual").limits.hold_seconds) == (3600.0, 0.0)
+    answer = door.post(JOBS, json=a_job_body(labels={"stoker-hang-timeout": "soon", "stoker-hold-on-failure": "8d"}))
+    found = violations(answer)
+    assert "write 90s, 30m, 1h or 2d" in found["job.labels.stoker-hang-timeout"]
+    assert "seven days at most" in found["job.labels.stoker-hold-on-failure"]
+
+
 def test_v1_refuses_what_the_site_does_not_have(door: TestClient) -> None:
     answer = door.post(JOBS, json=a_job_body(labels={"stoker-queue": "resaerch"}))
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "FAILED_PRECONDITION")

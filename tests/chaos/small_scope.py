@@ -1,7 +1,7 @@
 """Every state that a small site can reach: jobs, nodes, crashes between any two steps, programs that end in any way at any time.
 
-Breadth first over the pure parts (`settle`, `decide`, `due`, `apply`), with the machines as the simplest of models. Time is left
-out: whatever waits for a moment may go on. Most bugs of such systems show in a small scope (Jackson, Software Abstractions, 2006).
+Breadth first over the pure parts (`settle`, `decide`, `due`, `apply`), with the machines as the simplest of models. Time is
+left out: whatever waits for a moment may go on. Most bugs show in a small scope (Jackson, Software Abstractions, 2006).
 """
 
 from __future__ import annotations
@@ -112,8 +112,9 @@ def _moves(state: State, nodes: list[Node]) -> Iterator[tuple[str, State]]:
                 yield f"{replica} has {end}", replace(state, machines=_with(state.machines, replica, end))
     if not state.has_cancelled:
         for job in state.jobs:
-            yield f"{job.id} is cancelled", _after(
-                replace(state, has_cancelled=True), [Cancel(job=job.id, why="", at=NOW)], nodes
+            yield (
+                f"{job.id} is cancelled",
+                _after(replace(state, has_cancelled=True), [Cancel(job=job.id, why="", at=NOW)], nodes),
             )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
-from stoker.cli.follow import Screen, after, replica_named
+from stoker.cli.follow import Screen, after, held, replica_named
 from stoker.core.errors import NotFound
 
 
@@ -102,7 +103,21 @@ DETAILS: dict[str, Any] = {
     "job_dir": "gs://b/x",
     "job_dir_path": "/data/b/x",
     "machines": [{"role": "chief", "count": 1}, {"role": "worker", "count": 9}],
+    "attempts": [],
 }
+
+
+def test_places_that_are_kept_are_told() -> None:
+    soon = time.time() + 60
+    rows = [
+        {"name": "chief-0", "held_until": None, "quiet_since": None},
+        {"name": "worker-0", "held_until": soon, "quiet_since": None},
+        {"name": "worker-1", "held_until": None, "quiet_since": soon - 120},
+    ]
+    kept, quiet = held({**DETAILS, "attempts": [{"replicas": rows}]})
+    assert "worker-0 is held after a failure until" in kept and "stoker jobs shell j --replica worker-0" in kept
+    assert "worker-1 stands still" in quiet
+    assert held(DETAILS) == []
 
 
 def test_an_ended_job_says_where_its_files_are_and_what_to_try() -> None:

@@ -236,3 +236,8 @@ def test_workers_that_nobody_counts_are_not_forgotten_silently(flag: str) -> Non
         merged([flag])
     assert merged([flag], {"trainingInput": {"workerCount": 2}})["trainingInput"]["workerCount"] == 2
     assert merged([flag, "--worker-count", "3"])["trainingInput"]["workerCount"] == "3"
+
+
+def test_times_become_labels() -> None:
+    body = merge({}, {"hang_seconds": 7200.0, "hold_seconds": 0.5}, name="j", user_args=None)
+    assert body["labels"] == {"stoker-hang-timeout": "7200s", "stoker-hold-on-failure": "1s"}

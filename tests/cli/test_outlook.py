@@ -89,6 +89,7 @@ def an_answer(**changes: Any) -> dict[str, Any]:
         "action": "wait",
         "position": 2,
         "attempts": [],
+        "diagnosis": None,
         "running_since": None,
         "ended_at": None,
         "as_of": NOON,
@@ -135,9 +136,24 @@ def test_of_one_that_runs_and_of_one_that_has_ended() -> None:
         "  ends     about 13:00 (13:00 to 14:00); from 34 runs of its name",
     ]
     past = [{"number": 1, "cause": "REPLICA_FAILED", "detail": "it fell\nover"}]
-    failed = an_answer(state="FAILED", code="", text="it fell", ended_at=NOON - 2 * HOUR, attempts=past)
+    died_of = {
+        "code": "CUDA_OOM",
+        "title": "the GPU has too little memory for it",
+        "replica": "worker-0",
+        "node": "n7",
+        "evidence": "CUDA out of memory. Tried to allocate 2 GiB.",
+        "fix": "use a smaller batch",
+        "decision": "not tried again: the same would happen again",
+    }
+    failed = an_answer(
+        state="FAILED", code="", text="it fell", ended_at=NOON - 2 * HOUR, attempts=past, diagnosis=died_of
+    )
     assert list(explained(failed, "j", "local")) == [
         "j is FAILED, ended 10:00. it fell",
+        "  worker-0 on n7: the GPU has too little memory for it (CUDA_OOM)",
+        "    CUDA out of memory. Tried to allocate 2 GiB.",
+        "    not tried again: the same would happen again",
+        "    → use a smaller batch",
         "  attempt 1: REPLICA_FAILED it fell",
         "  → see its output: stoker logs j",
     ]

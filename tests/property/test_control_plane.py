@@ -6,20 +6,23 @@ The promises P2 to P5 and P9 of the design; the memory store and the database mu
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stoker.clock import ManualClock
-from stoker.core.errors import NotReady
+from stoker.core.errors import Conflict, NotReady
 from stoker.core.ids import replica_name
-from stoker.core.states import FINAL_JOB_STATES, FINAL_REPLICA_STATES, AttemptState, JobState, ReplicaState
+from stoker.core.states import FINAL_JOB_STATES, FINAL_REPLICA_STATES, AttemptState, JobState, ReplicaState, Standing
 from stoker.core.world import World, apply
 from stoker.store.sql import SqlStore
 from tests.builders import a_house, a_node
 
+SIGNS = st.sampled_from(["", "", "MISSING_MODULE", "GPU_ECC", "NO_SPACE", "PEER_GONE", "FROM_THE_FUTURE"])
 EXIT_CODES = st.sampled_from([1, 3, 6, 11, 134, 137, 139, 143, 255])
 
 
@@ -64,9 +67,20 @@ class ControlPlane(RuleBasedStateMachine):
     def replicas_go_on(self, data: st.DataObject, state: ReplicaState) -> None:
         self._set(data, state)
 
-    @rule(data=st.data(), code=EXIT_CODES)
-    def replica_fails(self, data: st.DataObject, code: int) -> None:
-        self._set(data, ReplicaState.FAILED, code)
+    @rule(data=st.data(), code=EXIT_CODES, sign=SIGNS)
+    def replica_fails(self, data: st.DataObject, code: int, sign: str) -> None:
+        self._set(data, ReplicaState.FAILED, code, sign=sign)
+
+    @rule(data=st.data(), standing=st.sampled_from(Standing), sign=SIGNS)
+    def replica_stands_still(self, data: st.DataObject, standing: Standing, sign: str) -> None:
+        self._set(data, ReplicaState.UP, 1 if standing is Standing.HELD else None, sign=sign, standing=standing)
+
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        live = sorted(self.store.world().jobs)
+        if live:
+            with suppress(Conflict):
+                self.house.commands.release(data.draw(st.sampled_from(live)), owner="u")
 
     @rule()
     def what_was_stopped_is_gone(self) -> None:
@@ -206,13 +220,13 @@ class ControlPlane(RuleBasedStateMachine):
     def _a_node(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.store.world().nodes)))
 
-    def _set(self, data: st.DataObject, state: ReplicaState, code: int | None = None) -> None:
+    def _set(self, data: st.DataObject, state: ReplicaState, code: int | None = None, **more: Any) -> None:
         running = [a for a, g in self.house.engine._gangs.items() if g.states and not g.stopping]
         if running:
             attempt = data.draw(st.sampled_from(running))
             names = sorted(self.house.engine._gangs[attempt].states)
             chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
-            self.house.engine.set(attempt, state, *chosen, exit_code=code)
+            self.house.engine.set(attempt, state, *chosen, exit_code=code, **more)
 
 
 TestControlPlane = ControlPlane.TestCase

@@ -9,7 +9,7 @@ import pytest
 from stoker.core.changes import Note
 from stoker.core.spec import Limits, Retry
 from stoker.core.states import AttemptState, EndsWith, JobState, ReplicaState
-from stoker.scheduling.settle import COLLATERAL_SECONDS
+from stoker.scheduling.doctor import COLLATERAL_SECONDS
 from tests.builders import House, a_house
 
 UP, SUCCEEDED, FAILED, LOST = ReplicaState.UP, ReplicaState.SUCCEEDED, ReplicaState.FAILED, ReplicaState.LOST

@@ -21,6 +21,7 @@ from stoker.core.changes import (
     Note,
     Open,
     Relabel,
+    Release,
     Submit,
     UncordonNode,
 )
@@ -34,6 +35,7 @@ from tests.contract.store_contract import an_attempt
 EACH: list[Change] = [
     Submit(job=a_job(gpus=4, workers=9, ps=3)),
     Cancel(job="p/j", why="ä\n\x00", at=1.5),
+    Release(job="p/j"),
     Relabel(job="p/j", labels={"k": "v"}, if_revision=3),
     Forget(job="p/j"),
     Note(attempt="p/j.1", role="ps", index=2, seen=ReplicaState.FAILED, at=1e9, exit_code=0, addresses=("a:1", "b:2")),

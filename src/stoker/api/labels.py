@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from stoker.core.durations import seconds_of
 from stoker.core.errors import Violation
+from stoker.core.spec import JobSpec
 
 MOST_LABELS = 64
 QUEUE = "stoker-queue"
+_DURATIONS = {"stoker-hang-timeout": "hang_seconds", "stoker-hold-on-failure": "hold_seconds"}
+LONGEST_HOLD_SECONDS = 7 * 86400.0
 _SWITCHES = {"stoker-preemptible": "preemptible", "stoker-resumable": "resumable"}
 
 
@@ -42,7 +47,22 @@ def asked_of_scheduling(
             found[name] = value == "true"
         elif value is not None:
             violations.append(Violation(f"{path}.{label}", f"{value[:80]!r} is neither true nor false"))
+    for label, name in _DURATIONS.items():
+        try:
+            if label in labels:
+                found[name] = seconds_of(labels[label])
+        except ValueError as error:
+            violations.append(Violation(f"{path}.{label}", str(error)))
+    if found.get("hold_seconds", 0.0) > LONGEST_HOLD_SECONDS:
+        violations.append(Violation(f"{path}.stoker-hold-on-failure", "a place is kept for seven days at most: 7d"))
     return found, violations
+
+
+def scheduled(spec: JobSpec, asked: Mapping[str, Any]) -> JobSpec:
+    """The spec with what labels ask for."""
+    limits = {name: asked[name] for name in _DURATIONS.values() if name in asked}
+    rest = {name: value for name, value in asked.items() if name not in limits}
+    return replace(spec, limits=replace(spec.limits, **limits), **rest)
 
 
 def _is_label(text: str, shortest: int, longest: int) -> bool:

@@ -74,6 +74,7 @@ def site_rules(site: Services) -> SiteRules:
         runtime_versions=frozenset(site.config["runtimes"]),
         strict_runtimes=site.config["strict_runtimes"],
         grace_seconds=site.config["grace_seconds"],
+        hang_seconds=site.config["hang_seconds"],
     )
 
 

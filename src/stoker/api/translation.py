@@ -26,6 +26,7 @@ class SiteRules:
     runtime_versions: frozenset[str] = frozenset()
     strict_runtimes: bool = False
     grace_seconds: float = 30.0
+    hang_seconds: float = 3600.0
 
 
 Rule = Callable[[Any, Whole, SiteRules], Iterable[str | Violation]]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from stoker.core.errors import NotFound
 
 from . import show
+from .outlook import clock, diagnosed
 
 if TYPE_CHECKING:
     from stoker.client.client import Client
@@ -35,12 +37,38 @@ def follow(client: Client, project: str, name: str, *, logs: bool = True, replic
 
 
 def after(details: dict[str, Any]) -> str:
-    """Where an ended job's files are, and what to try next."""
+    """What an ended job died of, where its files are, and what to try next."""
     name, state = details["name"], details["state"]
+    died_of = [f"  {line}" for line in diagnosed(newest_diagnosis(details))] if state == "FAILED" else []
     tries = [f"stoker logs {name}", f"stoker jobs describe {name}"]
     if state == "FAILED":
         tries.insert(1, f"stoker why {name}")
-    return "\n".join([*where(details), f"  Next:  {'   ·   '.join(tries)}"])
+    return "\n".join([*died_of, *where(details), f"  Next:  {'   ·   '.join(tries)}"])
+
+
+def newest_diagnosis(details: dict[str, Any]) -> dict[str, Any] | None:
+    """What a job's newest attempt died of."""
+    found: dict[str, Any] | None = details["attempts"][-1]["diagnosis"] if details["attempts"] else None
+    return found
+
+
+def held(details: dict[str, Any]) -> list[str]:
+    """Which places are kept after a failure, and which replicas stand still."""
+    replicas = details["attempts"][-1]["replicas"] if details["attempts"] else []
+    now, name = time.time(), details["name"]
+    return [
+        *(
+            f"  {r['name']} is held after a failure until {clock(r['held_until'], now)}: stoker jobs shell {name}"
+            f" --replica {r['name']}   ·   stoker jobs release {name}"
+            for r in replicas
+            if r["held_until"] is not None
+        ),
+        *(
+            f"  {r['name']} stands still, as is known since {clock(r['quiet_since'], now)}: stoker logs {name}"
+            for r in replicas
+            if r["quiet_since"] is not None
+        ),
+    ]
 
 
 def where(details: dict[str, Any]) -> list[str]:

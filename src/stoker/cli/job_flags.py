@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from stoker.client.job_body import Accelerator
+from stoker.core.durations import seconds_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -59,6 +60,14 @@ def read_labels(_: click.Context, __: click.Parameter, value: str | None) -> dic
     if not all(separator for _, separator, _ in pairs):
         raise click.BadParameter(f"{value!r} is not KEY=VALUE,KEY=VALUE")
     return {key: text for key, _, text in pairs}
+
+
+def read_duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    """Read `90s`, `30m`, `1h`."""
+    try:
+        return None if value is None else seconds_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def dry_run_flags(function: Function) -> Function:
@@ -138,6 +147,20 @@ def scheduling_flags(function: Function) -> Function:
             "--preemptible/--no-preemptible", default=None, help="It may be stopped for others, and goes on later."
         ),
         click.option("--resumable/--no-resumable", default=None, help="Started again, it goes on from its checkpoint."),
+        click.option(
+            "--hang-timeout",
+            "hang_seconds",
+            metavar="TIME",
+            callback=read_duration,
+            help="Without output, beat and progress for so long it counts as hung; 0: never.  [default: as the site says]",
+        ),
+        click.option(
+            "--hold-on-failure",
+            "hold_seconds",
+            metavar="TIME",
+            callback=read_duration,
+            help="When its program fails, keep its place for so long, such as 30m, for `stoker jobs shell`.",
+        ),
     ]
     for add in reversed(flags):
         function = add(function)

@@ -74,11 +74,27 @@ def explained(found: Row, name: str, project: str) -> Iterator[str]:
     else:
         ended = f", ended {clock(found['ended_at'], now)}" if found["ended_at"] else ""
         yield f"{name} is {state}{ended}." + (f" {found['text']}" if found["text"] else "")
+    for line in diagnosed(found["diagnosis"]):
+        yield f"  {line}"
     for attempt in found["attempts"]:
         first = attempt["detail"].splitlines()[0] if attempt["detail"] else ""
         yield f"  attempt {attempt['number']}: {attempt['cause']} {first}".rstrip()
     if state == "FAILED":
         yield f"  → see its output: stoker logs {name}"
+
+
+def diagnosed(found: Row | None) -> Iterator[str]:
+    """What an attempt died of: where, the line that shows it, what to do, and what was decided."""
+    if found is None:
+        return
+    where = f"{found['replica']} on {found['node']}: " if found["replica"] else ""
+    yield f"{where}{found['title']} ({found['code']})"
+    if found["evidence"]:
+        yield f"  {found['evidence']}"
+    if found["decision"]:
+        yield f"  {found['decision']}"
+    if found["fix"]:
+        yield f"  → {found['fix']}"
 
 
 def planned(found: Row) -> Iterator[str]:

@@ -62,6 +62,26 @@ class Sooner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What an attempt died of. `print(diagnosis)` prints that."""
+
+    code: str  # for programs: CUDA_OOM, MISSING_MODULE, …; docs/failures.md lists them
+    title: str  # what happened, for people
+    replica: str  # the one whose failure explains the others'; empty: none is to blame
+    node: str  # where that one was
+    evidence: str  # the line that shows it
+    fix: str  # what to do
+    blame: str  # program, node, hardware, either or nobody
+    again: str  # whether another try could help: anywhere, elsewhere or never
+    decision: str  # what was decided
+
+    def __str__(self) -> str:
+        where = f"{self.replica} on {self.node}: " if self.replica else ""
+        lines = [f"{where}{self.title} ({self.code})", self.evidence, self.decision, self.fix and f"→ {self.fix}"]
+        return "\n  ".join(line for line in lines if line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why a job waits, or how it ended. `print(explanation)` prints that."""
 
@@ -79,20 +99,22 @@ class Explanation:
     sooner: tuple[Sooner, ...] = ()  # what would start it sooner
     running_since: float | None = None  # when its live attempt got its machines, in seconds since 1970
     ends: Moments | None = None  # when it will likely end; None if it does not run
+    diagnosis: Diagnosis | None = None  # what its newest attempt died of; None if it did not
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Explanation:
         """From an answer of the server."""
-        starts, ends = body.get("starts"), body.get("ends")
+        starts, ends, died_of = body.get("starts"), body.get("ends"), body.get("diagnosis")
         sooner = tuple(
             Sooner(text=way["text"], starts=read(Moments, way["starts"]["at"]), seconds=way["sooner_seconds"])
             for way in body.get("what_if", ())
         )
-        flat = {key: value for key, value in body.items() if key not in ("starts", "ends", "sooner")}
+        flat = {key: value for key, value in body.items() if key not in ("starts", "ends", "sooner", "diagnosis")}
         return replace(
             read(cls, flat),
             starts=read(Moments, starts["at"]) if starts else None,
             ends=read(Moments, ends) if ends else None,
+            diagnosis=read(Diagnosis, died_of) if died_of else None,
             sooner=sooner,
         )
 

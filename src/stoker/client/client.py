@@ -158,6 +158,10 @@ class Client:
         """Want a job to stop."""
         self._call("POST", f"/v1/{_job(project, name)}:cancel", {})
 
+    def release(self, project: str, name: str) -> Any:
+        """Give back the places that are kept after a failure."""
+        return self._call("POST", f"/stoker/v1/{_job(project, name)}:release", {})
+
     def relabel(self, project: str, name: str, labels: Mapping[str, str]) -> Any:
         """Replace a job's labels."""
         path = f"/v1/{_job(project, name)}"

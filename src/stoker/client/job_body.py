@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.core.durations import duration_of
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import JOB_NAME
 
@@ -30,7 +31,13 @@ _FIELDS = (
     ("network", "network"),
     ("enable_web_access", "enableWebAccess"),
 )
-_LABELS = {"queue": "stoker-queue", "preemptible": "stoker-preemptible", "resumable": "stoker-resumable"}
+_LABELS = {
+    "queue": "stoker-queue",
+    "preemptible": "stoker-preemptible",
+    "resumable": "stoker-resumable",
+    "hang_seconds": "stoker-hang-timeout",
+    "hold_seconds": "stoker-hold-on-failure",
+}
 """What AI Platform has no field for is asked for by a label."""
 
 
@@ -137,7 +144,9 @@ def _kms_key(flags: Mapping[str, Any]) -> str:
     )
 
 
-def _as_label(value: str | bool) -> str:
+def _as_label(value: str | bool | float) -> str:
+    if isinstance(value, float):
+        return duration_of(value)
     return str(value).lower() if isinstance(value, bool) else value
 
 

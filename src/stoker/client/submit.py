@@ -34,6 +34,8 @@ _OF_ALL: Mapping[str, a.Reader[Any]] = {
     "priority": a.a_count,
     "preemptible": a.a_switch,
     "resumable": a.a_switch,
+    "hang_seconds": a.an_amount,
+    "hold_seconds": a.an_amount,
 }
 _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
     "gpus": a.an_amount,
@@ -73,6 +75,8 @@ def submit(
     priority: int | None = None,
     preemptible: bool | None = None,
     resumable: bool | None = None,
+    hang_seconds: float | None = None,
+    hold_seconds: float | None = None,
     gpus: float | None = None,
     gpu_type: str | None = None,
     workers: int | None = None,
@@ -128,6 +132,8 @@ def submit(
         queue: the queue of this site that it waits in. priority: 0 to 1000, greater first.
         preemptible: it may be stopped for others at any time, and goes on later. resumable: started again, it goes on from
             its checkpoint.
+        hang_seconds: without output, beat and progress for so long it counts as hung; 0: never; without it, as the site says.
+        hold_seconds: when its program fails, its place is kept for so long: `stoker jobs shell NAME`.
 
     Of a command:
         gpus, gpu_type: GPUs of each replica, and which ("T4", "T4,V100"; any, without it). Below one it is a share of a GPU,

@@ -6,14 +6,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
-from stoker.core.changes import Cancel, Change, CordonNode, Forget, NodeSeen, Relabel, Submit, UncordonNode
-from stoker.core.errors import AlreadyExists, NotFound
+from stoker.core.changes import Cancel, Change, CordonNode, Forget, NodeSeen, Relabel, Release, Submit, UncordonNode
+from stoker.core.errors import AlreadyExists, Conflict, NotFound
 from stoker.core.ids import job_id
 from stoker.core.images import StandIns
 from stoker.core.job import Job, Request
 from stoker.core.node import Cordon, Node
 from stoker.core.spec import JobSpec
 from stoker.hardware.faults import closest, either
+from stoker.scheduling.doctor import is_held
 from stoker.scheduling.rules import Rules
 from stoker.store.base import Listed, Store
 from stoker.store.files import Files
@@ -102,6 +103,13 @@ class Commands:
         """Want a job to stop. Of no effect on one that has ended. Raises NotFound."""
         why = why or f"The job was cancelled by {owner}."
         self.store.commit([Cancel(job=job, why=why, at=self.clock.now())], by=owner)
+
+    def release(self, job: str, *, owner: str) -> None:
+        """Give back the places that are kept after a failure of this job. Raises NotFound, or Conflict if there are none."""
+        attempt = self.store.job(job).attempt
+        if attempt is None or not any(map(is_held, attempt.replicas)):
+            raise Conflict(f"no place of {job} is kept", fix="only after a failure, with --hold-on-failure")
+        self.store.commit([Release(job=job)], by=owner)
 
     def relabel(self, job: str, labels: Mapping[str, str], *, owner: str, if_revision: int | None = None) -> Listed:
         """Replace a job's labels. Raises NotFound, or Conflict if it has another revision."""

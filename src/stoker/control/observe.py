@@ -98,6 +98,7 @@ def _note(attempt: str, seen: Seen, now: float) -> Note:
         restarts=seen.restarts,
         sign=seen.sign,
         evidence=seen.evidence,
+        standing=seen.standing,
     )
 
 

@@ -1,8 +1,8 @@
 """Everything that can happen, as frozen values. They are compared in tests, committed by the store, and kept as the story.
 
-Who may make which: commands make Submit, Cancel, Relabel and Forget (the user's wish), CordonNode and UncordonNode (the admin's);
-observe makes Note, NodeSeen and NodeGone (what is seen); settle makes MoveAttempt, MoveJob, NodeFailed and the CordonNode that
-follows from faults, decide Open, Ask, Explain and the moves that go with an Ask. Nobody else makes any.
+Who may make which: commands make Submit, Cancel, Release, Relabel and Forget (the user's wish), CordonNode and UncordonNode (the
+admin's); observe makes Note, NodeSeen and NodeGone (what is seen); settle makes MoveAttempt, MoveJob, NodeFailed and the
+CordonNode that follows from faults, decide Open, Ask, Explain and the moves that go with an Ask. Nobody else makes any.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from .ids import job_of_attempt
 from .job import Attempt, Job, Reason
 from .node import Cordon, Node
-from .states import AttemptState, Cause, JobState, ReplicaState
+from .states import AttemptState, Cause, JobState, ReplicaState, Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,13 @@ class Cancel:
     job: str
     why: str
     at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The user needs the places no more that are kept after a failure."""
+
+    job: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,7 @@ class Note:
     restarts: int = 0  # how often its supervisor has started it again in place
     sign: str = ""  # the signature that its output bears, by which the cause is known; empty: none
     evidence: str = ""  # the line of output that bears it
+    standing: Standing = Standing.GOING  # of one that is UP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +154,7 @@ class MoveJob:
     preempted: int = 0  # 1 when its attempt was stopped for others
     not_before: float = 0.0
     avoid: tuple[str, ...] = ()  # nodes that are to blame for what failed: the next attempt goes elsewhere if it can
+    signs: tuple[tuple[str, str], ...] = ()  # what failed bore this sign, on this node
     held_seconds: float = 0.0  # how long the attempt that has ended held its machines
 
 
@@ -160,6 +169,7 @@ class Explain:
 Change: TypeAlias = (
     Submit
     | Cancel
+    | Release
     | Relabel
     | Forget
     | Note
@@ -181,7 +191,7 @@ def job_of(change: Change) -> str:
     match change:
         case MoveAttempt() | Note() | Ask():
             return job_of_attempt(change.attempt)
-        case MoveJob() | Explain() | Cancel() | Relabel() | Forget() | NodeFailed():
+        case MoveJob() | Explain() | Cancel() | Release() | Relabel() | Forget() | NodeFailed():
             return change.job
         case Submit():
             return change.job.id

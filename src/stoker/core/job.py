@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .spec import JobSpec
-from .states import AttemptState, Cause, JobState, ReplicaState, Wish
+from .states import AttemptState, Cause, JobState, ReplicaState, Standing, Wish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,13 @@ class Job:
     wish_why: str = ""
     state: JobState = JobState.QUEUED
     tries: int = 0  # attempts so far
+    released: int = 0  # the last attempt whose kept places the user needs no more
     failures: int = 0  # attempts that count against spec.retry.whole_job
     preemptions: int = 0  # attempts that were stopped for others
     requeued_at: float = 0.0  # when it last came back to the queue; 0: never
     not_before: float = 0.0
     avoid: tuple[str, ...] = ()  # nodes that were to blame for what failed: it goes elsewhere if it can
+    signs: tuple[tuple[str, str], ...] = ()  # sign and node of every failure that bore a sign
     started_at: float | None = None  # the first RUNNING
     ended_at: float | None = None
     held_seconds: float = 0.0  # how long its ended attempts have held their machines, all together
@@ -83,6 +85,8 @@ class Replica:
     restarts: int = 0  # in place, by its supervisor
     sign: str = ""  # the signature that its output bears; empty: none is known
     evidence: str = ""  # the line that bears it
+    standing: Standing = Standing.GOING  # while it is UP, and what it was last
+    standing_at: float = 0.0  # when that was last set
     restarted_at: float = 0.0  # the last of them
 
 

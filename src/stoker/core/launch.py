@@ -59,6 +59,8 @@ class Launch:
     source: tuple[LaunchFile, ...]
     grace_seconds: float
     in_place: int
+    hang_seconds: float = 0.0  # 0: never
+    hold_seconds: float = 0.0
     replicas: tuple[LaunchReplica, ...]
     lease_seconds: float = 0.0  # as of its attempt; where the witnesses are, its engine knows
     owner: str = ""

@@ -78,6 +78,8 @@ class Limits:
     running_seconds: float = 604800.0  # seven days, counted from RUNNING
     wait_seconds: float | None = None  # until the first RUNNING
     grace_seconds: float = 30.0  # between SIGTERM and SIGKILL
+    hang_seconds: float = 3600.0  # without output, beat and progress, until it counts as hung; 0: never
+    hold_seconds: float = 0.0  # how long a place is kept after its program has failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,14 @@ class ReplicaState(StrEnum):
     LOST = "LOST"
 
 
+class Standing(StrEnum):
+    """How a replica that is UP gets on."""
+
+    GOING = ""
+    QUIET = "QUIET"  # no output, no beat and no progress for longer than it may
+    HELD = "HELD"  # its program has failed; its place is kept for somebody who looks
+
+
 class Wish(StrEnum):
     """What the user wants of a job."""
 

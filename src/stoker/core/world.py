@@ -27,6 +27,8 @@ from .states import (
     REPLICA_MOVES,
     AttemptState,
     JobState,
+    ReplicaState,
+    Standing,
     Wish,
     check_move,
 )
@@ -102,6 +104,8 @@ def job_after(job: Job, change: c.Change) -> Job:
             if job.state in FINAL_JOB_STATES or job.wish is Wish.CANCEL:
                 return job
             return replace(job, wish=Wish.CANCEL, wish_why=change.why, revision=job.revision + 1)
+        case c.Release():
+            return replace(job, released=job.tries, revision=job.revision + 1)
         case c.Relabel():
             if change.if_revision is not None and change.if_revision != job.revision:
                 raise Conflict("the job has changed since that etag was read", fix="get the job again and repeat")
@@ -133,6 +137,7 @@ def job_after(job: Job, change: c.Change) -> Job:
                 requeued_at=change.at if change.after is JobState.QUEUED else job.requeued_at,
                 not_before=change.not_before,
                 avoid=tuple(sorted({*job.avoid, *change.avoid})),
+                signs=job.signs + change.signs,
                 held_seconds=job.held_seconds + change.held_seconds,
                 ended_at=change.at if change.after in FINAL_JOB_STATES else None,
                 message=change.message,
@@ -185,7 +190,10 @@ def record_after(record: NodeRecord | None, change: c.CordonNode | c.UncordonNod
 def tells_news(attempt: Attempt, note: c.Note) -> bool:
     """Whether a note says anything that is not written already."""
     return any(
-        note.seen in REPLICA_MOVES[r.seen] or note.restarts > r.restarts or (note.addresses and not r.addresses)
+        note.seen in REPLICA_MOVES[r.seen]
+        or note.restarts > r.restarts
+        or (note.addresses and not r.addresses)
+        or _stands_otherwise(r, note)
         for r in attempt.replicas
         if _is(r, note)
     )
@@ -215,7 +223,7 @@ def apply(world: World, change: c.Change) -> None:
             world.jobs[job.id] = job_after(job, change)
             world.attempts[change.attempt.id] = change.attempt
             world.attempt_of[job.id] = change.attempt.id
-        case c.Cancel() | c.Relabel() | c.Explain() | c.MoveJob():
+        case c.Cancel() | c.Release() | c.Relabel() | c.Explain() | c.MoveJob():
             if change.job not in world.jobs:
                 return  # it has ended, and a World holds the living only
             if isinstance(change, c.Relabel) and change.if_revision is not None:
@@ -268,13 +276,22 @@ def _is(replica: Replica, note: c.Note) -> bool:
     return replica.role == note.role and replica.index == note.index
 
 
+def _stands_otherwise(replica: Replica, note: c.Note) -> bool:
+    """Whether one that is UP gets on otherwise than it did. A place that is kept is kept to its end."""
+    is_up = replica.seen is note.seen is ReplicaState.UP
+    return is_up and note.standing is not replica.standing and replica.standing is not Standing.HELD
+
+
 def _noted(replica: Replica, note: c.Note) -> Replica:
     """A replica goes forward only: what is already past is old news."""
     if replica.addresses == () and note.addresses:
         replica = replace(replica, addresses=note.addresses)
     if note.restarts > replica.restarts:
         replica = replace(replica, restarts=note.restarts, restarted_at=note.at)
-    if note.seen not in REPLICA_MOVES[replica.seen]:
+    moves = note.seen in REPLICA_MOVES[replica.seen]
+    if _stands_otherwise(replica, note) or (moves and note.seen is ReplicaState.UP):
+        replica = replace(replica, standing=note.standing, standing_at=note.at)
+    elif not moves:
         return replica
     return replace(
         replica,
@@ -284,5 +301,5 @@ def _noted(replica: Replica, note: c.Note) -> Replica:
         out_of_memory=note.out_of_memory,
         sign=note.sign,
         evidence=note.evidence,
-        at=note.at,
+        at=note.at if moves else replica.at,
     )

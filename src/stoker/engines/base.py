@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from stoker.core.job import Attempt
 from stoker.core.launch import Launch
 from stoker.core.node import Node
-from stoker.core.states import ReplicaState
+from stoker.core.states import ReplicaState, Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,7 @@ class Seen:
     restarts: int = 0  # in place
     sign: str = ""  # the signature that its output bears; empty: none is known
     evidence: str = ""  # the line that bears it
+    standing: Standing = Standing.GOING  # of one that is UP
     last_line: int = 0  # how many lines it has written
 
 

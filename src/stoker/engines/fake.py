@@ -17,7 +17,7 @@ from stoker.core.ids import replica_name
 from stoker.core.job import Attempt
 from stoker.core.launch import Launch
 from stoker.core.node import Node, NodeState
-from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState, Standing
 from stoker.runtime.exits import LEASE_OVER
 
 from .base import Request, Seen
@@ -32,7 +32,8 @@ class _Gang:
     lease_seconds: float = 0.0
     states: dict[str, ReplicaState] = field(default_factory=dict)
     exit_codes: dict[str, int] = field(default_factory=dict)
-    signs: dict[str, str] = field(default_factory=dict)
+    standings: dict[str, Standing] = field(default_factory=dict)
+    signs: dict[str, tuple[str, str]] = field(default_factory=dict)  # with the lines that bear them
     lines: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     stopping: bool = False
 
@@ -118,16 +119,25 @@ class FakeEngine:
         """Nothing to give back."""
 
     def set(
-        self, attempt: str, state: ReplicaState, *replicas: str, exit_code: int | None = None, sign: str = ""
+        self,
+        attempt: str,
+        state: ReplicaState,
+        *replicas: str,
+        exit_code: int | None = None,
+        sign: str = "",
+        evidence: str = "",
+        standing: Standing = Standing.GOING,
     ) -> None:
         """The test's hand: these replicas (none named: all) are now so. The devices are free when all have ended."""
         gang = self._gangs[attempt]
         for name in replicas or list(gang.states):
             if gang.states[name] not in FINAL_REPLICA_STATES:
                 gang.states[name] = state
-                gang.signs[name] = sign
                 if exit_code is not None:
                     gang.exit_codes[name] = exit_code
+                gang.standings[name] = standing
+                if sign or evidence:
+                    gang.signs[name] = (sign, evidence)
         if all(s in FINAL_REPLICA_STATES for s in gang.states.values()):
             gang.devices = []
 
@@ -181,4 +191,8 @@ class FakeEngine:
             return Seen(role=role, index=index, state=state)
         state = gang.states[name]
         code = gang.exit_codes.get(name, 0 if state is ReplicaState.SUCCEEDED else None)
-        return Seen(role=role, index=index, state=state, exit_code=code, sign=gang.signs.get(name, ""))
+        sign, evidence = gang.signs.get(name, ("", ""))
+        standing = gang.standings.get(name, Standing.GOING)
+        return Seen(
+            role=role, index=index, state=state, exit_code=code, sign=sign, evidence=evidence, standing=standing
+        )

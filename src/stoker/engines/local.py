@@ -21,7 +21,7 @@ from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Replica
 from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node
-from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState, Standing
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
 
@@ -106,6 +106,8 @@ class LocalEngine:
                     "visible_devices": self._visible_devices(r),
                     "grace_seconds": launch.grace_seconds,
                     "in_place": launch.in_place,
+                    "hang_seconds": launch.hang_seconds,
+                    "hold_seconds": launch.hold_seconds,
                     "host": HOST,
                     "loopback_interface": "lo0" if sys.platform == "darwin" else "lo",
                     **files,
@@ -239,7 +241,9 @@ class LocalEngine:
             addresses=tuple(map(text_of, status.get("addresses", ()))),
             out_of_memory=bool(status.get("out_of_memory")),
             restarts=int(status.get("restarts", 0)),
-            sign=_text(status.get("sign", "")),
+            sign=text_of(status.get("sign", "")),
+            evidence=text_of(status.get("evidence", "")),
+            standing=Standing(status.get("standing", "")),
             last_line=int(status.get("last_line", 0)),
         )
 

@@ -38,6 +38,8 @@ class Training:
             in_place=spec.retry.in_place,
             owner=job.owner,
             folders=surroundings.folders,
+            hang_seconds=spec.limits.hang_seconds,
+            hold_seconds=spec.limits.hold_seconds,
             replicas=tuple(
                 LaunchReplica(
                     role=place.role,

@@ -9,6 +9,8 @@
     processes.json              by what its processes are known, should the supervisor not be there to end them
     log.jsonl                   every line of output, in order
     supervisor.err              what the supervisor itself has to complain about
+    beat                        touched by the program, if it cares to say that it goes on
+    shell          0600         while the place is kept after a failure: what a shell there needs
     environment/                of a container that installs packages: where it does so
     work/                       the program's working directory, fresh for the attempt
 """
@@ -36,6 +38,8 @@ class Folder:
         self.processes_file = os.path.join(self.path, "processes.json")
         self.log_file = os.path.join(self.path, "log.jsonl")
         self.errors_file = os.path.join(self.path, "supervisor.err")
+        self.beat_file = os.path.join(self.path, "beat")
+        self.shell_file = os.path.join(self.path, "shell")
         self.work = os.path.join(self.path, "work")
         self.stop_file = os.path.join(os.path.dirname(self.path), "stop")
 

@@ -75,7 +75,7 @@ def _clean(line: bytes) -> str:
 
 
 class Log:
-    """Numbers every line and writes it to disk; a thread ships what is on disk. Remembers the last of stderr.
+    """Numbers every line and writes it to disk; a thread ships what is on disk. Remembers the last of both streams.
 
     The disk is the queue: a server that is away for long costs no memory here. Only when the disk is full are lines kept in
     memory, the last thousand of them.
@@ -97,6 +97,7 @@ class Log:
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._ship_for_ever, name="shipper", daemon=True)
         self.last_errors: Deque[str] = deque(maxlen=200)
+        self.last_output: Deque[str] = deque(maxlen=200)
         self._thread.start()
 
     @property
@@ -114,6 +115,8 @@ class Log:
             return
         if stream == "err":
             self.last_errors.extend(lines)
+        elif stream == "out":
+            self.last_output.extend(lines)
         with self._lock:
             first, now = self._number + 1, time.time()
             self._number += len(lines)

@@ -6,34 +6,34 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from . import cgroups
 from .errors import CannotStart
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
+from .kernel import Kernel
 from .layer import installs_packages, make_layer
 from .lease import Lease
 from .lines import Log
 from .ports import reserve
-from .processes import become_reaper
+from .processes import become_reaper, descendants
 from .program import Ended, Program
 from .sandbox import Sandbox
 from .server import Refused, Server
 from .wiring import Cluster, wiring
 
+if TYPE_CHECKING:
+    from .hang import Watch
+
 DRAIN_SECONDS = 10.0
+_STARTING_SECONDS = 1.0
 _MOST_MESSAGE_CHARACTERS = 2048
 # Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
 _OUR_NAMES = frozenset(
     "TF_CONFIG CLUSTER_SPEC MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK"
     " JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES JAX_PROCESS_ID".split()
-)
-_MEMORY_ERRORS = (
-    "MemoryError",
-    "numpy._core._exceptions._ArrayMemoryError",
-    "numpy.core._exceptions._ArrayMemoryError",
 )
 
 
@@ -48,6 +48,10 @@ class Supervisor:
         self._site = ""
         self._stop_asked = False
         self._status: Dict[str, Any] = {}
+        self._failure: Dict[str, Any] = {}
+        self._kernel = Kernel()
+        self._watch: Optional[Watch] = None
+        self._started_at = 0.0
         self._copies: Dict[str, "tuple[int, int]"] = {}
         read_end, write_end = os.pipe()
         for end in (read_end, write_end):
@@ -78,11 +82,16 @@ class Supervisor:
             environment.update(wiring(self.request, cluster))
             # 3. The program, started again in place as often as its exits allow.
             ended = self._run(command, environment)
+            if self._failure and self.request["hold_seconds"] and not self._must_stop() and not ended.was_stopped:
+                self._hold(environment)
         except (CannotStart, OSError) as error:
+            from .postmortem import examine_text
+
             if self.lease.is_over:
                 return self._end_cut_off()
             self.log.write("service", f"cannot start: {error}")
-            return self._end(seen="FAILED", message=str(error))
+            found = examine_text(str(error))
+            return self._end(seen="FAILED", message=str(error), sign=found.sign, evidence=found.evidence)
         # 4. The outcome, after the last line of the log.
         self._tidy()
         if self.lease.is_over and (ended.was_stopped or ended.code != 0):
@@ -92,8 +101,7 @@ class Supervisor:
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
         if ended.code == 0:
             return self._end(seen="SUCCEEDED", exit_code=0)
-        code, out_of_memory = self._exit_code(ended), self._ran_out_of_memory(ended)
-        self._end(seen="FAILED", exit_code=code, message=self._evidence(ended), out_of_memory=out_of_memory)
+        self._end(seen="FAILED", **self._failure)
 
     def _prepare(self) -> "tuple[List[str], Dict[str, str]]":
         """The command and the environment, but for what depends on the cluster."""
@@ -118,6 +126,7 @@ class Supervisor:
             layer = make_layer(request["python"], os.path.join(self.folder.path, "environment"))
             variables.update(layer, PATH=os.pathsep.join([layer["PATH"], variables["PATH"]]))
         variables["PYTHONUNBUFFERED"] = "1"
+        variables["STOKER_BEAT_FILE"] = self.folder.beat_file
         if site:
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
         variables.update(self.sandbox.variables())
@@ -147,17 +156,63 @@ class Supervisor:
             environment["STOKER_RESTART_COUNT"] = str(self.request["number"] - 1 + restart)
             program = self._start(command, environment)
             self._tell(seen="UP", program_pid=program.pid)
-            ended = program.wait(self._must_stop, self._wake, self.request["grace_seconds"])
-            code = self._exit_code(ended)
-            if code == 0 or ended.was_stopped or exit_class(code, self._ran_out_of_memory(ended)) != RESTARTABLE:
+            self._watch = None
+            ended = program.wait(self._must_stop_or_is_quiet, self._wake, self.request["grace_seconds"])
+            if ended.code == 0 or not self._may_restart(ended, program.pid) or ended.was_stopped:
                 break
+            code = self._exit_code(ended)
             if restart < limit:
                 self._tell(seen="UP", restarts=restart + 1)  # at once: its peers may fail because of it
                 self._say(f"exited with status {code} and is started again in place ({restart + 1} of {limit})")
                 self._pause(min(10.0, 0.5 * 2**restart))
         return ended
 
+    def _must_stop_or_is_quiet(self) -> bool:
+        """Asked several times a second while the program runs: whether it must stop; tells when it stands still."""
+        if self.request["hang_seconds"]:
+            if self._watch is None and time.monotonic() - self._started_at > _STARTING_SECONDS:
+                from .hang import Watch  # not before the program has long been started
+
+                self._watch = Watch(self.request["hang_seconds"], self.log, self.folder.beat_file, _pids)
+            is_quiet = self._watch.look() if self._watch is not None else None
+            if is_quiet is not None:
+                self._tell_of_quiet(is_quiet)
+        return self._must_stop()
+
+    def _tell_of_quiet(self, is_quiet: bool) -> None:
+        """Say that the program stands still, or goes on again. What follows from it, the server decides: peers may go on."""
+        assert self._watch is not None
+        if is_quiet:
+            evidence = self._watch.evidence()
+            self._say("\n".join([f"it seems to hang: {evidence}", *self._watch.describe()]))
+            self._watch.heard_ourselves()
+            self._tell(seen="UP", standing="QUIET", evidence=evidence)
+        else:
+            self._tell(seen="UP", standing="", evidence="")
+
+    def _hold(self, environment: Dict[str, str]) -> None:
+        """Keep the place of a program that has failed for somebody who wants to look."""
+        from .hold import hold
+
+        seconds, (job, _, name) = self.request["hold_seconds"], self._names()
+        until = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
+        self._say(f"it failed with status {self._failure['exit_code']}; its place is kept until {until}")
+        self._say(f"look at it: stoker jobs shell {job} --replica {name}; give it back: stoker jobs release {job}")
+        self._tell(seen="UP", standing="HELD", **self._failure)
+        is_over = hold(self.folder, environment, seconds, self._must_stop)
+        self._say("its place is given back" + (": the time is over" if is_over else ""))
+
+    def _names(self) -> "tuple[str, str, str]":
+        """The job, the attempt's number and the replica, as a user names them."""
+        job, _, number = self.request["attempt"].rpartition("/")[2].rpartition(".")
+        return job, number, f"{self.request['role']}-{self.request['index']}"
+
     def _start(self, command: List[str], environment: Dict[str, str]) -> Program:
+        self.log.last_errors.clear()  # the last words of an earlier run are not this one's
+        self.log.last_output.clear()
+        self._kernel = Kernel()
+        self._failure = {}
+        self._started_at = time.monotonic()
         try:
             return Program(
                 command, environment, self.folder.work, self.log, self.sandbox, [self._site] * bool(self._site)
@@ -217,13 +272,22 @@ class Supervisor:
     def _exit_code(self, ended: Ended) -> int:
         return shown_exit_code(ended.code, is_container=self.request["is_container"])
 
-    def _ran_out_of_memory(self, ended: Ended) -> bool:
-        if ended.out_of_memory:
-            return True
-        last = self.log.last_errors[-1] if self.log.last_errors else ""
-        return ended.code == 1 and last.startswith(_MEMORY_ERRORS)
+    def _may_restart(self, ended: Ended, pid: int) -> bool:
+        """Look into a failure, and say whether the program may be started again in place."""
+        from .postmortem import examine, is_out_of_memory, may_restart_in_place  # only for who failed
 
-    def _evidence(self, ended: Ended) -> str:
+        found = examine(ended, self.log, self._kernel, pid, self.request["visible_devices"], self.folder.work)
+        out_of_memory, code = is_out_of_memory(found), self._exit_code(ended)
+        self._failure = {
+            "exit_code": code,
+            "message": self._evidence(ended, out_of_memory=out_of_memory),
+            "out_of_memory": out_of_memory,
+            "sign": found.sign,
+            "evidence": found.evidence,
+        }
+        return exit_class(code, out_of_memory) == RESTARTABLE and may_restart_in_place(found)
+
+    def _evidence(self, ended: Ended, *, out_of_memory: bool) -> str:
         """The traceback that the program left, cut to size from its oldest frames, and why it ended."""
         lines = list(self.log.last_errors)
         starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
@@ -231,11 +295,16 @@ class Supervisor:
         if len(traceback) > _MOST_MESSAGE_CHARACTERS:
             traceback = "…" + traceback[-_MOST_MESSAGE_CHARACTERS:]
         reason = "Error"
-        if ended.out_of_memory:
+        if out_of_memory and ended.code < 0:
             reason = "OOMKilled"
         elif ended.code < 0:
             reason = f"Signal {signal.Signals(-ended.code).name}"
         return f"{traceback}\nTermination reason: {reason}.".lstrip()
+
+
+def _pids() -> List[int]:
+    """The ids of all processes below this one."""
+    return [process.pid for process in descendants()]
 
 
 def _files(folder: str) -> Dict[str, "tuple[int, int]"]:

@@ -16,6 +16,10 @@ from .free import Free
 
 MOST_NAMED = 3
 
+HELD = Reason(
+    code="HELD", text="the admin has paused this server: nothing is started", action="restart it without --hold"
+)
+
 
 def no_room(spec: JobSpec, world: World) -> Reason:
     """It is its turn, but not enough is free."""

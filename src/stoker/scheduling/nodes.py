@@ -11,6 +11,8 @@ from stoker.core.states import Cause, ReplicaState
 from stoker.core.world import World
 from stoker.runtime.exits import LEASE_OVER
 
+from . import doctor
+
 MARGIN = 1 / 3
 """Of the lease: so much longer than a replica waits its attempt is waited for. A quarter of it is for ending the program, the
 rest for clocks that go at different speeds: two attempts overlap only if the node's clock is slower than ours by 18 %."""
@@ -33,7 +35,7 @@ def lost_after_seconds(attempt: Attempt) -> float:
 
 def is_infra(replica: Replica) -> bool:
     """Whether a replica was ended by its machine, and not by its program or its user."""
-    return replica.sign == LEASE_OVER
+    return replica.sign == LEASE_OVER or doctor.is_infra(replica.sign)
 
 
 def leaves_at(world: World, job: Job, attempt: Attempt) -> float | None:

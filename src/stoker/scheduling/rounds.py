@@ -120,7 +120,7 @@ class Round:
             self._kept.free.reopen()  # those behind it keep it from nothing: or two on one node would wait for each other
             self._kept.free.close(theirs)
             mark = self._kept.free.checkpoint()
-            places = self._rules.placer.place(job.id, job.spec, self._kept.free)
+            places = self._place(job)
             shape = waiting.shape(job.id)
             over = self._kept.books.exceeded(self._rules.queue(job.spec.queue), shape.amounts)
             if places is not None and over is not None:

@@ -31,6 +31,7 @@ from .agenda import Agenda
 from .base import Facts
 from .books import Books, amounts_of
 from .due import due
+from .explain import HELD
 from .free import Free
 from .history import History
 from .kept import Kept
@@ -46,10 +47,6 @@ STOPPABLE = frozenset({AttemptState.STARTING, AttemptState.RUNNING})
 
 REKEY_SECONDS = 60.0
 """So often at the most the keys of those that wait are worked out anew, where they change."""
-
-HELD = Reason(
-    code="HELD", text="the admin has paused this server: nothing is started", action="restart it without --hold"
-)
 
 
 class Scheduler:
@@ -379,9 +376,13 @@ class Scheduler:
 def _pause(job: Job) -> Reason:
     return Reason(
         code="BACKOFF",
-        text=f"it failed {job.failures} time(s) and is tried again shortly. {job.message}".rstrip(),
+        text=f"it failed {job.failures} time(s) and is tried again shortly{_not_on(job)}. {job.message}".rstrip(),
         action="nothing to do; cancel it if the cause will not go away by itself",
     )
+
+
+def _not_on(job: Job) -> str:
+    return f", not on {', '.join(job.avoid)} if it can be elsewhere" if job.avoid else ""
 
 
 def _ask(attempt: Attempt, whom: str, now: float) -> list[Change]:

@@ -16,18 +16,29 @@ from stoker.core.states import (
     Fate,
     JobState,
     ReplicaState,
+    Standing,
     Wish,
 )
 from stoker.core.world import World, attempt_after, job_after
-from stoker.runtime.exits import PERMANENT, exit_class
+from stoker.runtime.sign_table import AGAIN
 
 from . import nodes
+from .doctor import (
+    Again,
+    again_of,
+    diagnose,
+    failure_message,
+    find_culprit,
+    first_quiet,
+    has_elsewhere,
+    is_held,
+    is_poison,
+    may_stay,
+)
 
 LONGEST_BACKOFF_SECONDS = 60.0
-
-COLLATERAL_SECONDS = 300.0
-"""A replica that fails so soon after a peer was killed and started again failed because of it: frameworks end a member whose
-peer went away with an error, TensorFlow and gloo after seconds, JAX after about 100."""
+_DOWN = frozenset({ReplicaState.FAILED, ReplicaState.LOST})
+_FAILED = frozenset({Cause.REPLICA_FAILED, Cause.REPLICA_CRASHED, Cause.REPLICA_LOST, Cause.LAUNCH_FAILED})
 
 
 def settle(world: World, job: Job, now: float) -> Iterator[Change]:
@@ -58,7 +69,7 @@ def _attempt_moves(world: World, job: Job, attempt: Attempt, now: float) -> Iter
         if attempt.state is AttemptState.ENDED:
             found = list(nodes.faults(world, attempt, now))
             yield from found
-            fate = job_fate(job, attempt, now, avoid=tuple(change.node for change in found))
+            fate = job_fate(world, job, attempt, now, blamed=tuple(change.node for change in found))
             yield fate
             yield from _waiting_moves(job_after(job, fate), now)
             return
@@ -78,29 +89,41 @@ def _next_move(world: World, job: Job, attempt: Attempt, now: float) -> MoveAtte
     return _move(attempt, AttemptState.STOPPING, now, *stop) if stop is not None else None
 
 
-def _in_hindsight(world: World, job: Job, attempt: Attempt) -> tuple[Cause | None, str]:
-    """What explains a failure better than what was seen first: a node that was lost takes the others' peers away."""
-    if attempt.cause in (Cause.REPLICA_FAILED, Cause.REPLICA_CRASHED, Cause.REPLICA_LOST):
-        for replica in attempt.replicas:
-            if nodes.is_by_node(world, attempt, replica):
-                return Cause.NODE_LOST, failure_message(job.spec.convention, replica)
-    return None, ""
+def _in_hindsight(world: World, job: Job, attempt: Attempt) -> tuple[Cause, str] | tuple[()]:
+    """What explains a failure better, now that all of them have ended: the effects are often seen before their cause.
+
+    A node that was lost takes the others' peers away. Where a place was kept after a failure, that is the end, for whatever
+    reason it is given back.
+    """
+    was_held = any(r.standing is Standing.HELD and r.seen is ReplicaState.FAILED for r in attempt.replicas)
+    if attempt.cause not in _FAILED and (not was_held or attempt.cause is Cause.COMPLETED):
+        return ()
+    for replica in attempt.replicas:
+        if nodes.is_by_node(world, attempt, replica):
+            return Cause.NODE_LOST, failure_message(job.spec.convention, replica)
+    failed = _why_failed(world, job, attempt)
+    return failed if failed is not None and failed != (attempt.cause, attempt.detail) else ()
 
 
 def _why_stop(world: World, job: Job, attempt: Attempt, now: float) -> tuple[Cause, str] | None:
     """Why a live attempt has to stop, most telling first. A job that is done is done, whatever else happened."""
     if _is_done(job, attempt):
         return Cause.COMPLETED, ""
+    seen = {replica.seen for replica in attempt.replicas}
     if job.wish is Wish.CANCEL:
         return Cause.CANCELLED, job.wish_why
     if attempt.asked is not None:
         return attempt.asked, ""
-    first = _first_down(attempt)
-    if first is not None:
-        return _down_cause(world, attempt, first), failure_message(job.spec.convention, first)
+    held = any(is_held(replica) for replica in attempt.replicas)
+    if seen & _DOWN or (held and job.released >= attempt.number):
+        return _why_failed(world, job, attempt)
     leaves_at = nodes.leaves_at(world, job, attempt)
     if leaves_at is not None and now >= leaves_at:
         return Cause.DRAINED, nodes.leaving_message(world, attempt)
+    quiet = first_quiet(attempt)
+    if quiet is not None and attempt.state is AttemptState.RUNNING and job.spec.limits.hang_seconds:
+        who = replica_title(job.spec.convention, quiet.role, quiet.index)
+        return Cause.HUNG, f"The replica {who} hung: {quiet.evidence}."
     if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:
         return Cause.TIMED_OUT, f"The job ran longer than {_limit(job)} ({job.spec.limits.running_seconds:g}s)."
     if _waited_out(job, now):
@@ -113,31 +136,22 @@ def _limit(job: Job) -> str:
     return "its timeout" if job.spec.convention is Convention.VERTEX else "maxRunningTime"
 
 
-def _first_down(attempt: Attempt) -> Replica | None:
-    """The replica that went down first. Of those seen down at one moment, one that was lost explains the others."""
-    down = [r for r in attempt.replicas if r.seen in (ReplicaState.FAILED, ReplicaState.LOST)]
-    return min(down, key=lambda r: (r.at, r.seen is ReplicaState.FAILED), default=None)
+def _why_failed(world: World, job: Job, attempt: Attempt) -> tuple[Cause, str] | None:
+    """The cause and the sentence for the replica whose failure explains the others'; None where none has failed."""
+    culprit = find_culprit(job, attempt)
+    if culprit is None:
+        return None
+    return _down_cause(world, job, attempt, culprit), failure_message(job.spec.convention, culprit)
 
 
-def _down_cause(world: World, attempt: Attempt, first: Replica) -> Cause:
-    if nodes.is_by_node(world, attempt, first) or nodes.lost_nodes(world, attempt):
+def _down_cause(world: World, job: Job, attempt: Attempt, culprit: Replica) -> Cause:
+    if nodes.is_by_node(world, attempt, culprit) or nodes.lost_nodes(world, attempt):
         return Cause.NODE_LOST  # a peer of one on such a node fails because of it, whatever it says itself
-    if first.seen is ReplicaState.LOST:
+    if culprit.seen is ReplicaState.LOST:
         return Cause.REPLICA_LOST
-    if first.exit_code is None:
-        return Cause.LAUNCH_FAILED
-    if exit_class(first.exit_code, first.out_of_memory) != PERMANENT or _is_collateral(attempt, first):
+    if again_of(job, attempt, culprit) is not Again.NEVER:
         return Cause.REPLICA_CRASHED
-    return Cause.REPLICA_FAILED
-
-
-def _is_collateral(attempt: Attempt, failed: Replica) -> bool:
-    """Whether a peer was killed shortly before: then the error is the peer's going away, and may pass."""
-    return any(
-        peer.restarts and 0 <= failed.at - peer.restarted_at <= COLLATERAL_SECONDS
-        for peer in attempt.replicas
-        if peer is not failed
-    )
+    return Cause.LAUNCH_FAILED if culprit.exit_code is None else Cause.REPLICA_FAILED
 
 
 def _is_done(job: Job, attempt: Attempt) -> bool:
@@ -146,12 +160,12 @@ def _is_done(job: Job, attempt: Attempt) -> bool:
     return any(r.role == "chief" and r.seen is ReplicaState.SUCCEEDED for r in attempt.replicas)
 
 
-def job_fate(job: Job, attempt: Attempt, now: float, avoid: tuple[str, ...] = ()) -> MoveJob:
-    """What an ended attempt means for its job, by the table FATE. `avoid`: nodes that were to blame."""
+def job_fate(world: World, job: Job, attempt: Attempt, now: float, *, blamed: tuple[str, ...] = ()) -> MoveJob:
+    """What an ended attempt means for its job, by the table FATE. `blamed`: nodes that were at fault."""
     assert attempt.cause is not None, f"{attempt.id} stopped without a cause"
     fate, held = FATE[attempt.cause], now - attempt.placed_at
-    if fate is Fate.RETRY and job.failures >= job.spec.retry.whole_job:
-        return _job_ends(job, JobState.FAILED, now, _after_all(attempt), held)
+    if fate is Fate.RETRY:
+        return _tried_again(world, job, attempt, now, held, blamed)
     match fate:
         case Fate.SUCCEED:
             return _job_ends(job, JobState.SUCCEEDED, now, "", held)
@@ -159,37 +173,51 @@ def job_fate(job: Job, attempt: Attempt, now: float, avoid: tuple[str, ...] = ()
             return _job_ends(job, JobState.FAILED, now, attempt.detail, held)
         case Fate.CANCEL:
             return _job_ends(job, JobState.CANCELLED, now, attempt.detail or job.wish_why, held)
-        case Fate.RETRY | Fate.REQUEUE:
-            counted = int(fate is Fate.RETRY)
-            backoff = min(LONGEST_BACKOFF_SECONDS, 2.0**job.failures) if counted else 0.0
+        case Fate.REQUEUE:
             return MoveJob(
                 job=job.id,
                 before=job.state,
                 after=JobState.QUEUED,
                 at=now,
                 message=attempt.detail,
-                counted=counted,
                 preempted=int(attempt.cause is Cause.PREEMPTED),
-                not_before=now + backoff,
-                avoid=avoid,
+                not_before=now,
+                avoid=blamed,
                 held_seconds=held,
             )
+
+
+def _tried_again(world: World, job: Job, attempt: Attempt, now: float, held: float, blamed: tuple[str, ...]) -> MoveJob:
+    """Another try, counted, away from the node that is to blame; or the end, where that would not help."""
+    found = diagnose(job, attempt)
+    assert found is not None, f"{attempt.id} is tried again though nothing failed"
+    if job.failures >= job.spec.retry.whole_job:
+        return _job_ends(job, JobState.FAILED, now, _after_all(attempt), held)
+    if is_poison(job, found):
+        before = "It hung before." if attempt.cause is Cause.HUNG else "It failed so before, on another node."
+        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} {before}", held)
+    bears_sign = found.code in AGAIN or attempt.cause is Cause.HUNG
+    goes_elsewhere = found.again is Again.ELSEWHERE
+    others = [node for node in world.nodes.values() if world.takes_work(node)]
+    if goes_elsewhere and not may_stay(job, attempt) and not has_elsewhere(job, others, found.node):
+        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} There is no other node to try.", held)
+    return MoveJob(
+        job=job.id,
+        before=job.state,
+        after=JobState.QUEUED,
+        at=now,
+        message=attempt.detail,
+        counted=1,
+        not_before=now + min(LONGEST_BACKOFF_SECONDS, 2.0**job.failures),
+        avoid=(*blamed, *([found.node] if goes_elsewhere and found.node else [])),
+        signs=((found.code, found.node),) if bears_sign else (),
+        held_seconds=held,
+    )
 
 
 def _after_all(attempt: Attempt) -> str:
     tries = f" It was tried {attempt.number} times in all." if attempt.number > 1 else ""
     return attempt.detail + tries
-
-
-def failure_message(convention: Convention, replica: Replica) -> str:
-    """The sentence for Job.errorMessage. Shapes: AI Platform, understanding-training-service."""
-    who = f"The replica {replica_title(convention, replica.role, replica.index)}"
-    if replica.seen is ReplicaState.LOST:
-        return f"{who} was lost: {replica.message or 'it answers no more'}."
-    if replica.exit_code is None:
-        return f"{who} could not be started. {replica.message}".rstrip()
-    memory = " ran out of memory and" if replica.out_of_memory else ""
-    return f"{who}{memory} exited with a non-zero status of {replica.exit_code}. {replica.message}".rstrip()
 
 
 def deadlines(world: World, job: Job, attempt: Attempt | None) -> Iterator[float]:

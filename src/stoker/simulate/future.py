@@ -174,7 +174,7 @@ class Future:
         job = self._world.jobs[attempt.job]
         stopped = self._world.attempts[attempt_id]
         self._move(attempt_id, AttemptState.ENDED)
-        self._put(job_fate(job, stopped, self._now))
+        self._put(job_fate(self._world, job, stopped, self._now))
         self._last_ended = job.id
 
     def _move(self, attempt_id: str, after: AttemptState, cause: Cause | None = None) -> None:

@@ -22,12 +22,14 @@ from stoker.core.changes import Note
 from stoker.core.errors import BadSpec, Conflict, NotFound, Violation
 from stoker.core.ids import job_id
 from stoker.core.job import Attempt, Replica
-from stoker.core.states import AttemptState, ReplicaState
+from stoker.core.states import AttemptState, ReplicaState, Standing
 from stoker.core.world import tells_news
 from stoker.store.files import write_errors
 
 JOIN_SECONDS = 30.0
 _MOST_MESSAGE_CHARACTERS = 4000
+_MOST_SIGN_CHARACTERS = 40
+_MOST_EVIDENCE_CHARACTERS = 500
 
 router = APIRouter(prefix="/stoker/replica/v1/{project}/{number}/{replica}")
 
@@ -144,7 +146,9 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
             message=_text(body.get("message", ""))[:_MOST_MESSAGE_CHARACTERS],
             out_of_memory=bool(body.get("out_of_memory")),
             restarts=int(body.get("restarts", 0)),
-            sign=_text(body.get("sign", ""))[:_MOST_MESSAGE_CHARACTERS],
+            sign=_text(body.get("sign", ""))[:_MOST_SIGN_CHARACTERS],
+            evidence=_text(body.get("evidence", ""))[:_MOST_EVIDENCE_CHARACTERS],
+            standing=Standing(body.get("standing", "")),
         )
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise BadSpec([Violation("report", f"not a report: {error}")]) from None

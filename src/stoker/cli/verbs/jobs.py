@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from stoker.cli import session, show
-from stoker.cli.follow import follow, replica_named, where
+from stoker.cli.follow import follow, held, replica_named, where
 from stoker.cli.formats import format_option, formatted
 from stoker.cli.job_flags import UserArgsCommand, check_dry_run, dry_run_flags, job_flags, read_labels
 from stoker.cli.main import Nouns
+from stoker.cli.outlook import diagnosed
 
 
 @click.group("jobs", cls=Nouns)
@@ -94,7 +95,9 @@ def _explain(details: dict[str, Any]) -> None:
         more = f" and {len(nodes) - 4} more" if nodes[4:] else ""
         words = [f"attempt {attempt['number']}:", attempt["state"], attempt["cause"], "on", ", ".join(nodes[:4]) + more]
         show.progress(" ".join(filter(None, words)))
-    for line in where(details):
+        for line in diagnosed(attempt["diagnosis"]):
+            show.note(f"    {line}")
+    for line in (*held(details), *where(details)):
         show.note(line)
     show.note(f"  Next:  stoker logs {details['name']}   ·   stoker why {details['name']}")
 
@@ -154,6 +157,32 @@ def cancel(job: str, project: str | None) -> None:
         show.note(f"{job} had {state.lower()} already")
     else:
         show.done(f"{job} is cancelled" if state == "CANCELLED" else f"{job} is told to stop")
+
+
+@command.command("release")
+@session.job_argument
+@session.project_option
+def release(job: str, project: str | None) -> None:
+    """Give back the places that are kept after a failure (--hold-on-failure). The job then ends as it failed."""
+    session.client().release(session.the_project(project), job)
+    show.done(f"the places of {job} are given back")
+
+
+@command.command("shell", cls=UserArgsCommand)
+@session.job_argument
+@click.option("--replica", help="Whose place, such as worker-0.  [default: that of the first that is kept]")
+@session.project_option
+def shell(job: str, replica: str | None, project: str | None) -> int:
+    """Open a shell where a program has failed, if its place is kept (--hold-on-failure), and on this machine.
+
+    It has the program's working directory, environment and GPUs. What stands after `--` is run instead of a shell. It is ended
+    when the place is given back.
+    """
+    from stoker.cli.shell import open_shell
+
+    details = session.client().details(session.the_project(project), job)
+    command = click.get_current_context().meta["user_args"]
+    return open_shell(details, session.config().home, replica_named(details, replica) if replica else "", command)
 
 
 @command.command("stream-logs")

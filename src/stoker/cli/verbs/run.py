@@ -11,7 +11,7 @@ from stoker.cli import session, show
 from stoker.cli.job_flags import UserArgsCommand, check_dry_run, dry_run_flags, read_labels, scheduling_flags
 from stoker.core.errors import BadSpec, NotReady, Violation
 
-_SCHEDULING = ("queue", "priority", "preemptible", "resumable")
+_SCHEDULING = ("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds")
 _REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse with the same command")
 
 

@@ -10,7 +10,7 @@ from stoker.api.dialects.logging_v2.service_lines import ServiceLine, service_li
 from stoker.core.changes import Ask, Change, Explain, Note, Relabel
 from stoker.core.convention import Convention
 from stoker.core.job import Reason
-from stoker.core.states import Cause, ReplicaState
+from stoker.core.states import Cause, ReplicaState, Standing
 from stoker.store.base import Line
 from tests.builders import House, a_house, a_job
 
@@ -137,3 +137,24 @@ def test_what_was_told_stays_as_it_was(house: House) -> None:
         assert now[: len(before)] == before
         before = now
     assert all(a.moment < b.moment for a, b in pairwise(before)) and len(before) == 8
+
+
+def test_what_a_sign_means_is_told_with_its_line_and_what_to_do() -> None:
+    note = Note(
+        attempt="p/j.1",
+        role="worker",
+        index=0,
+        seen=ReplicaState.FAILED,
+        at=1.0,
+        exit_code=1,
+        sign="CUDA_OOM",
+        evidence="CUDA out of memory.",
+    )
+    exited, sign, fix = texts(note)
+    assert exited == "worker-replica-0 exited with status 1."
+    assert sign == "worker-replica-0: the GPU has too little memory for it: CUDA out of memory."
+    assert fix.startswith("What to do: use a smaller batch")
+    held = replace(note, seen=ReplicaState.UP, standing=Standing.HELD)
+    assert texts(held)[0] == "worker-replica-0 exited with status 1; its place is kept for whoever looks."
+    quiet = replace(held, standing=Standing.QUIET, evidence="no output for 60 s")
+    assert texts(quiet) == ["worker-replica-0 stands still: no output for 60 s."]

@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from stoker.api.kept import kept
-from stoker.api.labels import asked_of_scheduling, label_violations
+from stoker.api.labels import asked_of_scheduling, label_violations, scheduled
 from stoker.api.rules import check_size
 from stoker.api.times import times_of
 from stoker.api.translation import SiteRules, violations_of
@@ -72,7 +72,7 @@ def read_job(body: Any, site: SiteRules) -> Submission:
     return Submission(
         name=name,
         labels=labels,
-        spec=replace(spec, **scheduling) if scheduling else spec,
+        spec=scheduled(spec, scheduling) if scheduling else spec,
         shapes=shapes,
         request=Request(dialect=DIALECT, body=text),
     )

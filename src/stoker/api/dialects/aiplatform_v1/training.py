@@ -58,6 +58,7 @@ def training_spec(whole: Whole, site: SiteRules) -> tuple[JobSpec, tuple[Shape, 
     image = targets.get("groups.chief.image", "")
     targets["primary_name"] = _primary_name(whole, image)
     targets["limits.grace_seconds"] = site.grace_seconds
+    targets["limits.hang_seconds"] = site.hang_seconds
     shapes, _ = checked(r.asked_of_hardware(whole))
     groups = tuple(_group(shape, targets, image) for shape in shapes)
     return spec_of(targets, groups=groups, told=json.dumps(snake_keys(whole))), shapes

@@ -9,8 +9,9 @@ from stoker.core.changes import Ask, Cancel, Change, Explain, MoveAttempt, MoveJ
 from stoker.core.convention import task_name
 from stoker.core.ids import replica_id
 from stoker.core.job import Attempt, Job
-from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
+from stoker.core.states import AttemptState, Cause, JobState, ReplicaState, Standing
 from stoker.scheduling.explain import wanted
+from stoker.scheduling.failures import FAILURES
 from stoker.store.base import Line
 
 _MOST_NODES = 5
@@ -59,7 +60,7 @@ def _news(story: Iterable[Line]) -> Iterator[Line]:
                 is_stopping = after is AttemptState.STOPPING
             case Note() if is_stopping:
                 continue
-            case Note(seen=ReplicaState.UP) as note:
+            case Note(seen=ReplicaState.UP, standing=Standing.GOING) as note:
                 replica = replica_id(note.attempt, note.role, note.index)
                 if note.restarts <= restarts.get(replica, 0):
                     continue
@@ -113,7 +114,23 @@ def _replica_words(job: Job, note: Note) -> Iterator[tuple[str, str]]:
     who = task_name(job.spec.convention, note.role, note.index)
     if note.seen is ReplicaState.FAILED and note.exit_code is not None:
         yield "WARNING", f"{who} exited with status {note.exit_code}."
+        yield from _sign_words(who, note)
+    elif note.seen is ReplicaState.FAILED:
+        yield from _sign_words(who, note)
     elif note.seen is ReplicaState.LOST:
         yield "WARNING", f"{who} was lost: {note.message or 'it answers no more'}."
+    elif note.standing is Standing.HELD:
+        yield "WARNING", f"{who} exited with status {note.exit_code}; its place is kept for whoever looks."
+        yield from _sign_words(who, note)
+    elif note.standing is Standing.QUIET:
+        yield "WARNING", f"{who} stands still: {note.evidence}."
     elif note.seen is ReplicaState.UP:
         yield "WARNING", f"{who} is started again in place ({note.restarts})."
+
+
+def _sign_words(who: str, note: Note) -> Iterator[tuple[str, str]]:
+    """What a sign means, the line that bears it, and what to do."""
+    known = FAILURES.get(note.sign)
+    if known is not None:
+        yield "ERROR", f"{who}: {known.title}: {note.evidence}"
+        yield "INFO", f"What to do: {known.fix}."

@@ -6,11 +6,13 @@ from stoker.api.services import Services
 from stoker.api.stream import exit_code, reason, replicas_up
 from stoker.core.errors import StokerError
 from stoker.core.ids import replica_name, split_job_id
-from stoker.core.job import Attempt
+from stoker.core.job import Attempt, Job
 from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
-from stoker.core.states import FINAL_JOB_STATES
+from stoker.core.states import FINAL_JOB_STATES, ReplicaState, Standing
+from stoker.scheduling.doctor import is_held
 from stoker.store.base import Listed
 
+from .diagnosis import diagnosis_row
 from .schemas.jobs import Attempt as AttemptRow
 from .schemas.jobs import JobDetails, JobRow, Machines
 
@@ -46,7 +48,7 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
         "message": job.message,
         "exit_code": exit_code(job, listed.attempt) if job.state in FINAL_JOB_STATES else None,
         "machines": [machines(group) for group in job.spec.groups],
-        "attempts": [_attempt(attempt) for attempt in attempts],
+        "attempts": [_attempt(job, attempt) for attempt in attempts],
     }
 
 
@@ -101,7 +103,7 @@ def machines(group: Group) -> Machines:
     }
 
 
-def _attempt(attempt: Attempt) -> AttemptRow:
+def _attempt(job: Job, attempt: Attempt) -> AttemptRow:
     places = {(p.role, p.index): p for p in attempt.placements}
     return {
         "id": attempt.id,
@@ -112,6 +114,7 @@ def _attempt(attempt: Attempt) -> AttemptRow:
         "placed_at": attempt.placed_at,
         "started_at": attempt.started_at,
         "ended_at": attempt.ended_at,
+        "diagnosis": diagnosis_row(job, attempt),
         "replicas": [
             {
                 "name": replica_name(r.role, r.index),
@@ -121,6 +124,8 @@ def _attempt(attempt: Attempt) -> AttemptRow:
                 "devices": list(places[r.role, r.index].devices),
                 "address": r.addresses[0] if r.addresses else "",
                 "message": r.message,
+                "held_until": r.standing_at + job.spec.limits.hold_seconds if is_held(r) else None,
+                "quiet_since": r.standing_at if r.seen is ReplicaState.UP and r.standing is Standing.QUIET else None,
             }
             for r in attempt.replicas
         ],

@@ -12,6 +12,7 @@ from stoker.core.states import FINAL_JOB_STATES, Cause, JobState
 from stoker.store.base import Listed
 
 from .answers import a_router, answer, declares
+from .diagnosis import newest_diagnosis
 from .outlook import NOTHING, holder_row, lasts_row, moments, quota_row, starts_row, what_if_rows
 from .schemas.outlook import Explanation
 from .schemas.words import Name, Project
@@ -49,6 +50,7 @@ def explanation(site: Services, listed: Listed, attempts: list[Attempt]) -> Expl
             for attempt in attempts
             if attempt.cause not in (None, Cause.COMPLETED)
         ],
+        "diagnosis": newest_diagnosis(job, attempts),
         "preemptions": job.preemptions,
         "queue": job.spec.queue,
         "submitted_at": job.submitted_at,

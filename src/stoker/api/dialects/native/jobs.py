@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Request
 from starlette.responses import Response
 
-from stoker.api.services import services
+from stoker.api.services import services, user
 from stoker.core.ids import job_id, split_job_id
 
 from .answers import a_router, answer, declares
@@ -52,4 +52,15 @@ def list_jobs(
 def get_job(project: Project, name: Name, request: Request) -> Response:
     """One job in full, with its machines, and its attempts with their replicas."""
     site, job = services(request), job_id(project, name)
+    return answer(describe(site, site.store.job(job), site.store.attempts(job)))
+
+
+@router.post("/projects/{project}/jobs/{name}:release", responses=declares(JobDetails, 404, 409))
+def release_job(project: Project, name: Name, request: Request) -> Response:
+    """Give back the places that are kept after a failure (`hold_seconds`); the job then ends as it failed.
+
+    409 if none is kept.
+    """
+    site, job = services(request), job_id(project, name)
+    site.commands.release(job, owner=user(request))
     return answer(describe(site, site.store.job(job), site.store.attempts(job)))

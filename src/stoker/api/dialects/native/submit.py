@@ -12,7 +12,8 @@ from starlette.responses import Response
 from stoker.api.dialects.aiplatform_v1.routes import submit
 from stoker.api.errors import about
 from stoker.api.labels import label_violations
-from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, user
+from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
+from stoker.api.translation import SiteRules
 from stoker.control.admission import Fields
 from stoker.core.errors import BadSpec, TooLarge, Violation
 from stoker.core.ids import JOB_NAME
@@ -104,7 +105,7 @@ def understood(site: Services, project: str, body: Any) -> tuple[RunRequest, Job
     """What is asked for. Raises BadSpec with everything that is wrong with it."""
     check_project(project)
     asked = _read(body)
-    spec = _spec(asked, site.config["region"], site.config["grace_seconds"])
+    spec = _spec(asked, site.config["region"], site_rules(site))
     check_places(site.files, source=(asked.source,), job_dir=(asked.job_dir,))
     return asked, spec
 
@@ -131,7 +132,7 @@ def _read(body: Any) -> RunRequest:
     return asked
 
 
-def _spec(asked: RunRequest, region: str, grace_seconds: float) -> JobSpec:
+def _spec(asked: RunRequest, region: str, site: SiteRules) -> JobSpec:
     machine = Machine(
         vcpus=asked.vcpus,
         memory_gb=asked.memory_gb,
@@ -148,7 +149,12 @@ def _spec(asked: RunRequest, region: str, grace_seconds: float) -> JobSpec:
         priority=asked.priority,
         preemptible=asked.preemptible,
         resumable=asked.resumable,
-        limits=Limits(running_seconds=asked.max_running_seconds, grace_seconds=grace_seconds),
+        limits=Limits(
+            running_seconds=asked.max_running_seconds,
+            grace_seconds=site.grace_seconds,
+            hang_seconds=site.hang_seconds if asked.hang_seconds is None else asked.hang_seconds,
+            hold_seconds=asked.hold_seconds,
+        ),
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from stoker.api.kept import kept
-from stoker.api.labels import asked_of_scheduling, label_violations
+from stoker.api.labels import asked_of_scheduling, label_violations, scheduled
 from stoker.api.proto_json import snake_keys
 from stoker.api.rules import a_disk_size, a_place, check_size
 from stoker.api.shapes import checked, machine_of, shape_violations
@@ -118,7 +118,7 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
         raise BadSpec(violations)
     text = json.dumps({"location": location, "job": body})
     check_size(text)
-    asked = replace(_spec(spec, location, site), **scheduling)
+    asked = scheduled(_spec(spec, location, site), scheduling)
     return Submission(labels=labels, spec=asked, request=Request(dialect=DIALECT, body=text))
 
 
@@ -152,7 +152,8 @@ def _spec(whole: Whole, location: str, site: SiteRules) -> JobSpec:
     targets = targets_of(SPEC, whole)
     pools = {POOLS[n]: targets_of(POOL, pool) for n, pool in r.used_pools(whole)}
     packages = dict.fromkeys(uri for pool in pools.values() for uri in pool.get("packages", ()))
-    targets |= {"program.packages": tuple(packages), "limits.grace_seconds": site.grace_seconds, "region": location}
+    targets |= {"program.packages": tuple(packages), "region": location}
+    targets |= {"limits.grace_seconds": site.grace_seconds, "limits.hang_seconds": site.hang_seconds}
     shapes, _ = checked(r.asked_of_hardware(whole, location))
     return spec_of(
         targets,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from .diagnosis import Diagnosis
 from .words import Time, says
 
 STATES = "QUEUED, PREPARING, RUNNING, SUCCEEDED, FAILED, CANCELLING or CANCELLED."
@@ -96,6 +97,15 @@ class Replica(TypedDict):
     devices: Annotated[list[str], says("The accelerators that are its own.", ["GPU-5f1e"])]
     address: Annotated[str, says("HOST:PORT, by which the others reach it.", "127.0.0.1:22562")]
     message: Annotated[str, says("What it told of its end.", "")]
+    held_until: Annotated[
+        float | None, says(f"Until when its place is kept after a failure; null: it is not. {Time}", None)
+    ]
+    quiet_since: Annotated[
+        float | None,
+        says(
+            f"Since when it is known to stand still: no output, no beat, no progress; null: it does not. {Time}", None
+        ),
+    ]
 
 
 class Attempt(TypedDict):
@@ -109,6 +119,7 @@ class Attempt(TypedDict):
     placed_at: Annotated[float, says(f"When it got its machines. {Time}", 1795190400.5)]
     started_at: Annotated[float | None, says(f"When every replica ran. {Time}", 1795190401.5)]
     ended_at: Annotated[float | None, says(f"When its machines were free again. {Time}", None)]
+    diagnosis: Annotated[Diagnosis | None, says("What it died of; null while it lives, and if it has succeeded.", None)]
     replicas: list[Replica]
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from .diagnosis import Diagnosis
 from .jobs import STATES, Machines
 from .words import Time, says
 
@@ -102,6 +103,10 @@ class Explanation(TypedDict):
         float | None, says(f"When it may be tried again after a failure; null for at once. {Time}", None)
     ]
     attempts: list[PastAttempt]
+    diagnosis: Annotated[
+        Diagnosis | None,
+        says("What its newest attempt died of; null while that lives, and if it has succeeded.", None),
+    ]
     preemptions: Annotated[int, says("How often it was stopped for others.", 0)]
     queue: Annotated[str, says("The queue that it is in.", "default")]
     submitted_at: Annotated[float, says(Time, _T0 - 600)]

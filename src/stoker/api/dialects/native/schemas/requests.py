@@ -55,6 +55,13 @@ class RunRequest(BaseModel):
     preemptible: Annotated[bool, _may("It may be stopped for others at any time, and goes on later.", False)] = False
     resumable: Annotated[bool, _may("Started again, it goes on from its checkpoint.", False)] = False
     max_running_seconds: Annotated[float, _may("It is cancelled after so long.", 3600.0, gt=0, lt=1e12)] = 604800.0
+    hang_seconds: Annotated[
+        float | None,
+        _may("Quiet for so long, it counts as hung; 0: never; null: the site's setting.", 3600.0, ge=0, lt=1e12),
+    ] = None
+    hold_seconds: Annotated[
+        float, _may("When its program fails, its place is kept for so long for a shell.", 1800.0, ge=0, le=604800)
+    ] = 0.0
     rehearse: Annotated[bool, _may("Run it on virtual nodes that are made for it.", False)] = False
 
 

@@ -1,0 +1,108 @@
+"""What the kernel tells of a program's end: kills for memory, and the errors of GPUs. Empty where it may not be read."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Dict, Iterator, List, Optional, Sequence, Set
+
+_MOST_RECORDS = 20_000
+_OOM_FILES = ("memory.events.local", "memory.events", "memory.oom_control")
+_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\)")
+_KILLED = re.compile(r"Killed process (\d+)")
+_GPUS = "/proc/driver/nvidia/gpus"
+
+
+class Kernel:
+    """The kernel's state when a program starts; asked again when it has failed."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._kills = _kills_of_our_group()
+
+    def evidence(self, pid: int, devices: str, *, was_killed: bool) -> List[str]:
+        """What it has told since. `devices`: as CUDA_VISIBLE_DEVICES; the errors of others are not ours."""
+        found = [line for line in _log_since(self._started) if _is_ours(line, pid, _addresses(devices))]
+        kills = _kills_of_our_group()
+        if was_killed and kills is not None and self._kills is not None and kills > self._kills:
+            found.append(f"the kernel counted {kills - self._kills} oom_kill of its control group while it ran")
+        return found
+
+
+def _is_ours(line: str, pid: int, addresses: Optional[Set[str]]) -> bool:
+    killed, xid = _KILLED.search(line), _XID.search(line)
+    if killed is not None:
+        return int(killed[1]) == pid
+    return xid is not None and addresses is not None and (not addresses or _address(xid[1]) in addresses)
+
+
+def _addresses(devices: str) -> Optional[Set[str]]:
+    """Where the program's GPUs are on the bus. None: it has none; empty: that is not told."""
+    names = [name for name in devices.split(",") if name]
+    if not names:
+        return None
+    found: Set[str] = set()
+    try:
+        for folder in os.listdir(_GPUS):
+            with open(os.path.join(_GPUS, folder, "information"), encoding="utf-8", errors="replace") as file:
+                told = dict(line.strip().partition(":")[::2] for line in file)
+            own = {told.get("GPU UUID", "").strip(), told.get("Device Minor", "").strip()}
+            if own & set(names):
+                found.add(_address(folder))
+    except OSError:
+        return set()
+    return found
+
+
+def _address(text: str) -> str:
+    """A place on the bus in one spelling: the kernel's log leaves the function out."""
+    return text.lower().partition(".")[0]
+
+
+def _log_since(moment: float) -> Iterator[str]:
+    """The kernel's messages after a moment of the monotonic clock; none where we may not read them."""
+    try:
+        log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        for _ in range(_MOST_RECORDS):
+            try:
+                record = os.read(log, 8192)
+            except BrokenPipeError:  # it was overwritten meanwhile
+                continue
+            except OSError:
+                return
+            head, _, text = record.decode("utf-8", errors="replace").partition(";")
+            fields = head.split(",")
+            if len(fields) >= 3 and fields[2].isdigit() and int(fields[2]) / 1e6 >= moment:
+                yield text.partition("\n")[0]
+    finally:
+        os.close(log)
+
+
+def _kills_of_our_group() -> Optional[int]:
+    """How often the kernel has killed for memory in our control group; None where that is not told."""
+    for folder in _groups():
+        for name in _OOM_FILES:
+            try:
+                with open(os.path.join(folder, name), encoding="ascii") as file:
+                    told: Dict[str, str] = dict(line.split()[:2] for line in file if len(line.split()) >= 2)
+            except (OSError, ValueError):
+                continue
+            if told.get("oom_kill", "").isdigit():
+                return int(told["oom_kill"])
+    return None
+
+
+def _groups() -> Sequence[str]:
+    """The folders of our memory control group: of version 2, then of version 1."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as file:
+            rows = [line.strip().split(":", 2) for line in file]
+    except OSError:
+        return []
+    unified = [f"/sys/fs/cgroup{row[2]}" for row in rows if len(row) == 3 and row[0] == "0"]
+    memory = [f"/sys/fs/cgroup/memory{row[2]}" for row in rows if len(row) == 3 and "memory" in row[1].split(",")]
+    return unified + memory

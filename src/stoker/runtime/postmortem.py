@@ -1,0 +1,61 @@
+"""What a program that has failed died of, as far as its last words, the kernel and the disks tell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from typing import Iterable, Optional
+
+from .kernel import Kernel
+from .lines import Log
+from .program import Ended
+from .sign_table import AGAIN, ANYWHERE, AS_EXIT_CODE
+from .signs import Found, find_sign, plain
+
+_LITTLE_BYTES = 16 << 20
+_MEMORY_SIGNS = ("HOST_OOM", "MEMORY_ERROR")
+
+
+def examine(ended: Ended, log: Log, kernel: Kernel, pid: int, devices: str, folder: str) -> Found:
+    """The sign of a program's failure, and the line that shows it."""
+    was_killed = ended.code == -signal.SIGKILL and not ended.was_stopped
+    told = kernel.evidence(pid, devices, was_killed=was_killed)
+    found = find_sign(log.last_output, log.last_errors, told, code=ended.code)
+    if ended.out_of_memory and found.sign not in _MEMORY_SIGNS:
+        return Found("HOST_OOM", "the kernel killed it for memory")
+    if found.sign in ("", "NO_SPACE") and ended.code not in (-signal.SIGTERM, -signal.SIGKILL):
+        full = _full_disk([folder, tempfile.gettempdir()])
+        if full is not None:
+            return Found("DISK_FULL", plain(f"{full}. {found.evidence}".rstrip()))
+    return found
+
+
+def examine_text(text: str) -> Found:
+    """The sign of what kept a program from starting."""
+    return find_sign([], text.splitlines())
+
+
+def is_out_of_memory(found: Found) -> bool:
+    """Whether it was the machine's memory, not a GPU's, that ran out."""
+    return found.sign in _MEMORY_SIGNS
+
+
+def may_restart_in_place(found: Found) -> bool:
+    """Whether the same may be started again at the same place."""
+    return AGAIN.get(found.sign, AS_EXIT_CODE) in (ANYWHERE, AS_EXIT_CODE)
+
+
+def _full_disk(folders: Iterable[str]) -> Optional[str]:
+    """The first of these folders whose disk has no room, in words."""
+    for folder in folders:
+        try:
+            disk = os.statvfs(folder)
+        except OSError:
+            continue
+        free, size = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+        if size and free < min(_LITTLE_BYTES, size // 100 + 1):
+            return f"the disk of {folder} is full: {free >> 20} of {size >> 20} MiB are free"
+        if disk.f_files and not disk.f_favail:
+            return f"the disk of {folder} can hold no more files"
+    return None

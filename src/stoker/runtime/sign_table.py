@@ -1,0 +1,395 @@
+r"""The signs by which failures are known, in the texts of frameworks, the C library, installers and the kernel: one table.
+
+How they are looked for stands in signs.py, what they mean for people in scheduling/failures.py.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Tuple
+
+# What a sign says about trying again, whatever the exit code says.
+NEVER = "never"  # the same would happen again
+ELSEWHERE = "elsewhere"  # on another node: this one is, or may be, to blame
+ANYWHERE = "anywhere"  # it may pass
+AS_EXIT_CODE = ""  # it says nothing: the exit code decides
+
+KERNEL, CAUSE, EFFECT = range(3)
+"""The ranks of signs: the smaller explains the greater."""
+
+_BEFORE = r"^(?:[\[(][^\])\n]{1,80}[\])]:?[ \t]*){0,3}"  # the rank or the task that some launchers put before each line
+
+
+class Sign(NamedTuple):
+    """One row: what is known by these texts."""
+
+    code: str
+    again: str
+    rank: int
+    texts: Tuple[str, ...]  # regular expressions, for lines
+
+
+def _xid(*numbers: int) -> str:
+    return r"NVRM: Xid \(PCI:[^)]*\): (?:" + "|".join(map(str, numbers)) + r")\b"
+
+
+_NVLINK_XIDS = (74, *range(144, 151))
+_RESET_XIDS = (46, 62, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158)
+
+SIGNS: Tuple[Sign, ...] = (
+    # What the kernel says. The Xids by their action: NVIDIA's catalogue.
+    Sign("GPU_LOST", ELSEWHERE, KERNEL, (_xid(79), r"NVRM: GPU .* has fallen off the bus")),
+    Sign("GPU_ECC", ELSEWHERE, KERNEL, (_xid(48, 63, 64, 94, 95),)),
+    Sign("GPU_NVLINK", ELSEWHERE, KERNEL, (_xid(*_NVLINK_XIDS),)),
+    Sign("GPU_NEEDS_RESET", ELSEWHERE, KERNEL, (_xid(*_RESET_XIDS),)),
+    Sign("HOST_OOM", NEVER, KERNEL, (r"[Oo]ut of memory: Killed process \d+", r"oom_kill of its control group")),
+    # The GPU and its driver.
+    Sign(
+        "GPU_LOST",
+        ELSEWHERE,
+        CAUSE,
+        (r"Unable to determine the device handle for GPU.*(?:GPU is lost|Unknown Error)", r"\bGPU is lost\b"),
+    ),
+    Sign(
+        "GPU_ECC",
+        ELSEWHERE,
+        CAUSE,
+        (r"uncorrectable ECC error encountered", r"\bcudaErrorECCUncorrectable\b", r"\bCUDA_ERROR_ECC_UNCORRECTABLE\b"),
+    ),
+    Sign(
+        "GPU_NVLINK",
+        ELSEWHERE,
+        CAUSE,
+        (r"uncorrectable NVLink error", r"\bcudaErrorNvlinkUncorrectable\b", r"\bCUDA_ERROR_NVLINK_UNCORRECTABLE\b"),
+    ),
+    Sign(
+        "DRIVER_MISMATCH",
+        ELSEWHERE,
+        CAUSE,
+        (
+            r"Driver/library version mismatch",
+            r"NVML/RM version mismatch",
+            r"system has unsupported display driver / cuda driver combination",
+            r"kernel version [\d.]+ does not match DSO version",
+        ),
+    ),
+    Sign(
+        "CUDA_NOT_READY", ELSEWHERE, CAUSE, (r"CUDA error: system not yet initialized", r"\bcudaErrorSystemNotReady\b")
+    ),
+    Sign(
+        "DRIVER_TOO_OLD",
+        ELSEWHERE,
+        CAUSE,
+        (
+            r"The NVIDIA driver on your system is too old",
+            r"CUDA driver version is insufficient for CUDA runtime version",
+            r"PTX was compiled with an unsupported toolchain",
+        ),
+    ),
+    Sign(
+        "NO_KERNEL_IMAGE",
+        ELSEWHERE,
+        CAUSE,
+        (r"no kernel image is available for execution on the device", r"\bCUDA_ERROR_NO_BINARY_FOR_GPU\b"),
+    ),
+    Sign(
+        "GPU_BUSY",
+        ELSEWHERE,
+        CAUSE,
+        (r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable", r"\bcudaErrorDevicesUnavailable\b"),
+    ),
+    Sign("CPU_BUILD", NEVER, CAUSE, (r"Torch not compiled with CUDA enabled",)),
+    Sign("BAD_GPU_NUMBER", NEVER, CAUSE, (r"CUDA error: invalid device ordinal", r"\bCUDA_ERROR_INVALID_DEVICE\b")),
+    Sign(
+        "NO_GPU",
+        ELSEWHERE,
+        CAUSE,
+        (
+            r"RuntimeError: No CUDA GPUs are available",
+            r"Error.*no CUDA-capable device is detected",
+            r"RuntimeError: Found no NVIDIA driver on your system",
+            r"RuntimeError: Unable to initialize backend '(?:cuda|gpu)'",
+        ),
+    ),
+    # Memory.
+    Sign(
+        "CUDA_OOM",
+        NEVER,
+        CAUSE,
+        (
+            r"(?:CUDA|HIP) out of memory\. Tried to allocate",
+            r"\bCUDA error: out of memory\b",
+            r"Cuda failure '?out of memory",
+            r"\bCUDA_ERROR_OUT_OF_MEMORY\b",
+            r"\bcudaErrorMemoryAllocation\b",
+            r"\bCUBLAS_STATUS_ALLOC_FAILED\b",
+            r"OOM when allocating tensor with shape",
+            r"RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate request)",
+        ),
+    ),
+    Sign(
+        "SHARED_MEMORY",
+        NEVER,
+        CAUSE,
+        (
+            r"insufficient shared memory \(shm\)",
+            r"DataLoader worker .*killed by signal: Bus error",
+            r"unable to allocate shared memory\(shm\) for file",
+            r"unable to (?:open|resize|write to) (?:shared memory object|file) </torch_",
+        ),
+    ),
+    Sign(
+        "HOST_OOM",
+        NEVER,
+        CAUSE,
+        (
+            r"DataLoader worker .*is killed by signal: Killed",
+            r"Detected \d+ oom[_-]kill event",
+            r"The exit codes of the workers are \{.*SIGKILL\(-9\)",
+        ),
+    ),
+    Sign(
+        "MEMORY_ERROR",
+        NEVER,
+        CAUSE,
+        (
+            _BEFORE + r"MemoryError(?::|$)",
+            r"\bnumpy\.(?:_?core\._exceptions\.)?_ArrayMemoryError\b",
+            r"\bstd::bad_alloc\b",
+            r"DefaultCPUAllocator: (?:can't allocate|not enough) memory",
+            r"\[Errno 12\] Cannot allocate memory",
+        ),
+    ),
+    # The program on the GPU.
+    Sign(
+        "DEVICE_ASSERT",
+        NEVER,
+        CAUSE,
+        (
+            r"device-side assert triggered",
+            r": block: \[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] Assertion",
+            r"\bCUDA_ERROR_ASSERT\b",
+        ),
+    ),
+    Sign(
+        "ILLEGAL_ACCESS",
+        AS_EXIT_CODE,
+        CAUSE,
+        (
+            r"an illegal memory access was encountered",
+            r"\bCUDA_ERROR_ILLEGAL_ADDRESS\b",
+            r"CUDA error: (?:misaligned address|unspecified launch failure|an illegal instruction was encountered)",
+            r"\bCUDA_ERROR_LAUNCH_FAILED\b",
+        ),
+    ),
+    # Disks and limits of the machine.
+    Sign("DISK_FULL", ELSEWHERE, CAUSE, ()),  # told by the disk itself
+    Sign("NO_SPACE", ELSEWHERE, CAUSE, (r"No space left on device", r"\bENOSPC\b")),
+    Sign("QUOTA", NEVER, CAUSE, (r"Disk quota exceeded",)),
+    Sign("READ_ONLY", ELSEWHERE, CAUSE, (r"\bRead-only file system\b",)),
+    Sign(
+        "STORAGE",
+        ELSEWHERE,
+        CAUSE,
+        (
+            r"\[Errno 5\] Input/output error",
+            r"\[Errno 116\] Stale file handle",
+            r"\[Errno 107\] Transport endpoint is not connected",
+            r": (?:Input/output error|Stale file handle|Transport endpoint is not connected)$",
+        ),
+    ),
+    Sign(
+        "OPEN_FILES",
+        NEVER,
+        CAUSE,
+        (r"\bToo many open files\b", r"RuntimeError: received 0 items of ancdata"),
+    ),
+    Sign(
+        "PROCESSES",
+        ELSEWHERE,
+        CAUSE,
+        (
+            r"RuntimeError: can't start new thread",
+            r"\bpthread_create failed\b",
+            r"libgomp: Thread creation failed",
+            r"(?:BlockingIOError: \[Errno 11\]|fork(?:ing)?\b.*:) Resource temporarily unavailable",
+        ),
+    ),
+    # The program and what it is made of.
+    Sign(
+        "INSTALL",
+        NEVER,
+        CAUSE,
+        (
+            r"the installer ended with status \d+:",
+            r"ERROR: No matching distribution found for",
+            r"No solution found when resolving",
+            r"ERROR: Failed (?:to build|building wheel)",
+            r"error: subprocess-exited-with-error",
+            r"ERROR: ResolutionImpossible",
+            r"Failed to build `",
+            r"(?:error|ERROR): .* is not a supported wheel on this platform",
+        ),
+    ),
+    Sign(
+        "ABI",
+        NEVER,
+        CAUSE,
+        (
+            r"\bundefined symbol: ",
+            r"version `(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found",
+            r"numpy\.dtype size changed, may indicate binary incompatibility",
+            r"A module that was compiled using NumPy 1\.x cannot be run in",
+        ),
+    ),
+    Sign("MISSING_LIBRARY", ELSEWHERE, CAUSE, (r"\blib[\w.+-]+\.so[\w.]*: cannot open shared object file",)),
+    Sign(
+        "MISSING_MODULE",
+        NEVER,
+        CAUSE,
+        (
+            r"ModuleNotFoundError: No module named ",
+            r"\bpython[\d.]*: No module named ",
+            r"Error while finding module specification for ",
+            r"\.__main__; '.*' is a package and cannot be directly executed",
+        ),
+    ),
+    Sign(
+        "MISSING_NAME",
+        NEVER,
+        CAUSE,
+        (
+            _BEFORE + r"ImportError: cannot import name ",
+            _BEFORE + r"AttributeError: (?:partially initialized )?module '.*has no attribute",
+        ),
+    ),
+    Sign("SYNTAX", NEVER, CAUSE, (_BEFORE + r"(?:SyntaxError|IndentationError|TabError): ",)),
+    Sign(
+        "BAD_ARGUMENT",
+        NEVER,
+        CAUSE,
+        (
+            r": error: (?:unrecognized arguments|the following arguments are required|one of the arguments)\b",
+            r": error: argument .*: (?:invalid|expected|not allowed)",
+            r"^Error: (?:No such option|Missing (?:option|argument|parameter)|Invalid value for)\b",
+            r"FATAL Flags parsing error",
+        ),
+    ),
+    # Checkpoints and numbers.
+    Sign(
+        "CHECKPOINT_CORRUPT",
+        NEVER,
+        CAUSE,
+        (
+            r"PytorchStreamReader failed",
+            r"unexpected EOF, expected \d+ more bytes",
+            r"UnpicklingError: (?:invalid load key|pickle data was truncated)",
+            r"DataLossError:.*(?:Unable to open table file|not an sstable|[Cc]hecksum does not match)",
+            r"Unable to (?:synchronously )?open file \((?:truncated file|file signature not found)",
+            r"SafetensorError: Error while deserializing header",
+            r"zipfile\.BadZipFile: File is not a zip file",
+        ),
+    ),
+    Sign(
+        "CHECKPOINT_MISMATCH",
+        NEVER,
+        CAUSE,
+        (
+            r"Error\(s\) in loading state_dict for",
+            r"size mismatch for .*: copying a param with shape",
+            r"NotFoundError:.*Key .* not found in checkpoint",
+            r"Layer count mismatch when loading weights",
+        ),
+    ),
+    Sign(
+        "NAN",
+        NEVER,
+        CAUSE,
+        (
+            r"(?:Error|Exception): .*\bloss\b.*\b(?:is|was|became) (?:nan|NaN|inf)\b",
+            r"\bNaN loss during training\b",
+            r"\bNanLossDuringTrainingError\b",
+            r"Function '\w+' returned nan values in its",
+            r"(?:had|contains) (?:NaN|Inf)(?:s| values| and Tensor had NaN)",
+            r"FloatingPointError: .*(?:nan|NaN|overflow|invalid value)",
+            r"^Loss is nan, stopping training",
+        ),
+    ),
+    Sign("PORT_IN_USE", ANYWHERE, CAUSE, (r"\b[Aa]ddress already in use\b", r"\bEADDRINUSE\b")),
+    # What often follows from another sign, so these come last among the causes.
+    Sign(
+        "PERMISSION",
+        NEVER,
+        CAUSE,
+        (
+            _BEFORE + r"PermissionError: \[Errno (?:1|13)\]",
+            r"^(?:/\S+|\w+): .*: Permission denied$",
+            r"PermissionDeniedError:",
+        ),
+    ),
+    Sign(
+        "NO_SUCH_FILE",
+        NEVER,
+        CAUSE,
+        (
+            _BEFORE + r"FileNotFoundError: ",
+            r"can't open file '.*': \[Errno 2\]",
+            r"NotFoundError:.*No such file or directory",
+            r"^(?:/\S+|\w+): .*: No such file or directory$",
+        ),
+    ),
+    Sign(
+        "NAME_RESOLUTION",
+        AS_EXIT_CODE,
+        CAUSE,
+        (
+            r"Temporary failure in name resolution",
+            r"\[Errno -[235]\] Name or service not known",
+            r"\bgetaddrinfo failed\b",
+        ),
+    ),
+    # What is most often the effect of a peer's end.
+    Sign(
+        "COLLECTIVE_TIMEOUT",
+        ANYWHERE,
+        EFFECT,
+        (
+            r"Watchdog caught collective operation timeout",
+            r"Some NCCL operations have failed or timed out",
+            r"Timed out waiting \d+ms for (?:send|recv) operation to complete",
+            r"DistStoreError: (?:Timed out|wait timeout)",
+            r"(?:wait timeout after|Timeout waiting for key:?|Socket Timeout)\b.*(?:key|store|\d+ms)",
+            r"DEADLINE_EXCEEDED: (?:Barrier timed out|GetKeyValue\(\) timed out)",
+        ),
+    ),
+    Sign(
+        "COLLECTIVE",
+        ANYWHERE,
+        EFFECT,
+        (
+            r"\bncclUnhandledCudaError\b",
+            r"\bnccl(?:System|Remote|Internal)Error\b",
+            r"\bNCCL (?:error|ERROR) in\b",
+            r"NCCL WARN .*(?:failed|unhandled system error)",
+        ),
+    ),
+    Sign(
+        "PEER_GONE",
+        ANYWHERE,
+        EFFECT,
+        (
+            r"\bConnection (?:reset|closed) by peer\b",
+            r"\bBroken pipe\b",
+            r"UNAVAILABLE: (?:Socket closed|.*failed to connect|Connection reset|.*Task .* (?:heartbeat|unhealthy))",
+            r"\bUnavailableError\b.*(?:Socket closed|failed to connect)",
+            r"JAX distributed service detected fatal errors",
+            r"The tasks? (?:have|has) crashed|stopped sending heartbeats",
+        ),
+    ),
+    Sign("CONNECTION_REFUSED", ANYWHERE, EFFECT, (r"\bConnection refused\b", r"\bConnectionRefusedError\b")),
+)
+
+AGAIN = {sign.code: sign.again for sign in SIGNS}
+"""Code → what the sign says about trying again."""
+
+EFFECTS = frozenset(sign.code for sign in SIGNS if sign.rank == EFFECT)
+"""The signs that a peer's end would explain."""

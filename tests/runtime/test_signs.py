@@ -1,0 +1,127 @@
+"""By which of a program's last words its failure is known. The texts are in tests/data/failures, named by what they show."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.runtime.sign_table import EFFECTS, SIGNS
+from stoker.runtime.signs import MOST_EVIDENCE_CHARACTERS, MOST_LINES, Found, find_sign
+from stoker.scheduling.failures import FAILURES
+
+CORPUS = sorted((Path(__file__).parent.parent / "data" / "failures").glob("*.txt"))
+
+
+def expected(file: Path) -> str:
+    """`cuda_oom.torch.txt` shows CUDA_OOM."""
+    code = file.name.partition(".")[0].upper()
+    return "" if code == "NONE" else code
+
+
+def looked_at(file: Path) -> Found:
+    """What is found in a text; those named kernel are the kernel's."""
+    lines = file.read_text().splitlines()
+    return find_sign([], [], lines) if is_the_kernels(file) else find_sign([], lines)
+
+
+def is_the_kernels(file: Path) -> bool:
+    """Whether it is of the kernel's log, and not of a program's output."""
+    return file.stem.endswith(("kernel", "kernel_xid_13"))
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
+def test_a_real_text_shows_what_happened(file: Path) -> None:
+    found = looked_at(file)
+    assert found.sign == expected(file), found.evidence
+    assert bool(found.evidence) == bool(found.sign)
+
+
+@pytest.mark.parametrize("file", [f for f in CORPUS if not is_the_kernels(f)], ids=lambda file: file.stem)
+def test_it_is_found_on_stdout_between_other_lines_too(file: Path) -> None:
+    noise = [f"step {n} loss 0.{n}" for n in range(50)]
+    found = find_sign([*noise, *file.read_text().splitlines(), *noise], noise)
+    assert found.sign == expected(file), found.evidence
+
+
+def test_every_sign_has_a_text_and_a_meaning() -> None:
+    codes = {sign.code for sign in SIGNS}
+    assert codes - {expected(file) for file in CORPUS} == {"DISK_FULL"}, "signs without an example"
+    assert codes <= FAILURES.keys()
+
+
+def test_the_cause_counts_not_its_effect() -> None:
+    effect = ["ConnectionResetError: [Errno 104] Connection reset by peer"]
+    cause = ["ModuleNotFoundError: No module named 'x'"]
+    assert find_sign(effect, cause).sign == find_sign(cause, effect).sign == "MISSING_MODULE"
+    assert find_sign([], effect).sign in EFFECTS
+    assert (
+        find_sign([], cause, ["NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."]).sign == "GPU_LOST"
+    )
+
+
+def test_what_was_survived_before_is_not_the_cause() -> None:
+    survived = [
+        "Traceback (most recent call last):",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "retrying with half the batch",
+    ]
+    end = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 1',
+        "FileNotFoundError: [Errno 2] No such file: 'x'",
+    ]
+    assert find_sign([], survived + end).sign == "NO_SUCH_FILE"
+
+
+def test_one_that_was_killed_is_known_by_its_last_words_only() -> None:
+    lines = ["FileNotFoundError: [Errno 2] No such file or directory: 'cache'", *["step"] * 30]
+    assert find_sign([], lines, code=1).sign == "NO_SUCH_FILE"
+    assert find_sign([], lines, code=-9).sign == ""
+    assert find_sign([], [*lines, "ModuleNotFoundError: No module named 'x'"], code=-9).sign == "MISSING_MODULE"
+
+
+def test_evidence_is_one_line_fit_to_be_shown() -> None:
+    found = find_sign([], ["\x1b[31mModuleNotFoundError: No module named '\u202ex" + "y" * 3000])
+    assert found.sign == "MISSING_MODULE"
+    assert len(found.evidence) <= MOST_EVIDENCE_CHARACTERS
+    assert "\x1b" not in found.evidence and "\u202e" not in found.evidence
+
+
+@given(st.lists(st.text(max_size=200), max_size=30), st.lists(st.text(max_size=200), max_size=30))
+def test_random_text_bears_no_sign(out: list[str], err: list[str]) -> None:
+    assert find_sign(out, err, err) == ("", "")
+
+
+@given(
+    st.lists(
+        st.sampled_from("error failed No module named CUDA memory out of : [Errno 2] nan loss killed".split()),
+        max_size=40,
+    )
+)
+def test_words_of_failures_alone_are_no_sign(words: list[str]) -> None:
+    found = find_sign([], [" ".join(words)])
+    assert found.sign in ("", "NAN")
+
+
+def test_a_long_log_costs_no_more_than_its_last_lines() -> None:
+    looked: list[int] = []
+
+    def count(frame: FrameType, event: str, function: object) -> None:
+        if event == "c_call" and getattr(function, "__name__", "") == "search":
+            looked.append(len(frame.f_locals["text"]))
+
+    lines = [f"step {n} loss 0.5 of a log that goes on" for n in range(100_000)]
+    find_sign([], ["the patterns are compiled now"])
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        assert find_sign(lines, lines).sign == ""
+    finally:
+        sys.setprofile(before)
+    assert 0 < len(looked) <= 4 * len(SIGNS)
+    assert max(looked) < MOST_LINES * 60
