@@ -117,6 +117,7 @@ TYPES = {
     "_flag": "true or false",
     "_port": "0 to 65535",
     "_seconds": "seconds, 0 to 86400",
+    "_limit": "0 (none) to 1000000",
     "_table": "name=value,…",
 }
 

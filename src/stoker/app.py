@@ -19,7 +19,7 @@ from typing import IO
 import psutil
 
 from stoker import __version__
-from stoker.api.auth import LOOPBACK_NAMES, Tokens, allowed_hosts, read_or_make_token
+from stoker.api.auth import LOOPBACK_NAMES, Tokens, allowed_hosts, read_or_make_tokens
 from stoker.api.bell import Bell
 from stoker.api.services import Services
 from stoker.clock import Clock, SystemClock
@@ -28,6 +28,7 @@ from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
+from stoker.control.room import Room
 from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
@@ -70,7 +71,7 @@ class Stoker:
 def build(config: Config, *, url: str, clock: Clock | None = None, driver: Driver | None = None) -> Stoker:
     """Tie a Stoker together. `url`: where its replicas will reach it."""
     home, clock = config.home, clock or SystemClock()
-    tokens = read_or_make_token(home / "token")
+    tokens = read_or_make_tokens(home, clock)
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
@@ -111,7 +112,14 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     services = Services(
         config=config,
         store=store,
-        commands=Commands(store=store, files=files, rules=rules, clock=clock, images=images),
+        commands=Commands(
+            store=store,
+            files=files,
+            rules=rules,
+            clock=clock,
+            images=images,
+            room=Room(store, clock, config["queued_jobs_per_user"]),
+        ),
         queue=Queue(store, rules, clock),
         outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
         logs=logs,
@@ -120,6 +128,7 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
         uploads=Uploads(home / "uploads", objects, clock),
         engines=engines,
         bell=bell,
+        tokens=tokens.book,
         shut_down=lambda: None,
     )
     return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services)
@@ -130,6 +139,7 @@ def serve(config: Config) -> None:
     import uvicorn
 
     from stoker.api.app import make_app
+    from stoker.api.protocol import PatientProtocol
 
     home = config.home
     lock = take_home(home)
@@ -151,11 +161,13 @@ def serve(config: Config) -> None:
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            log_level="warning",
+            log_level="error",  # what strangers send is no news: a warning for each would fill the log
             access_log=False,
             timeout_graceful_shutdown=2,
             server_header=False,
-            http="httptools",
+            http=PatientProtocol,
+            ws="none",
+            proxy_headers=False,  # anybody can write X-Forwarded-For
         )
     )
     about = {"url": url, "pid": os.getpid(), "version": __version__, "started_at": time.time(), "auth": config["auth"]}

@@ -81,6 +81,12 @@ def _seconds(value: Any) -> float:
     return float(text)
 
 
+def _limit(value: Any) -> int:
+    if not str(value).isdecimal() or int(value) > 1_000_000:
+        raise ValueError("a number from 0 (no limit) to 1000000 is needed")
+    return int(value)
+
+
 def _table(value: Any) -> dict[str, str]:
     if isinstance(value, str):
         pairs = [pair.partition("=") for pair in value.split(",") if pair]
@@ -117,6 +123,15 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("host", _text, "127.0.0.1", "The address that the server listens on."),
     Setting("port", _port, 7077, "The port that the server listens on; 0 takes any that is free."),
     Setting("auth", _flag, True, "Whether the server asks for a token. Without it, only on loopback."),
+    Setting(
+        "requests_per_second",
+        _limit,
+        200,
+        "How often a user with a token of their own may ask, twice that at once; 0: no limit. There is none for admins.",
+    ),
+    Setting(
+        "queued_jobs_per_user", _limit, 100_000, "How many jobs of one user may wait at the same time; 0: no limit."
+    ),
     Setting("hold", _flag, False, "Accept jobs, but start none (an admin's pause)."),
     Setting("fake", _text, "", "Virtual nodes to declare, such as 10x4xT4,3xn1-highmem-8."),
     Setting(

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -16,7 +16,7 @@ from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
-from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
+from stoker.core.errors import BadSpec, NotFound, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.store.base import Store
@@ -24,7 +24,9 @@ from stoker.store.files import Files
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
+from stoker.store.tokens import TokenBook
 
+from .access import Access
 from .bell import Bell
 from .translation import SiteRules
 
@@ -49,12 +51,27 @@ class Services:
     uploads: Uploads
     engines: dict[str, Engine]
     bell: Bell
+    tokens: TokenBook
     shut_down: Callable[[], None]
 
 
 def services(request: Request) -> Services:
-    """The services of the application that answers this request."""
-    found: Services = request.app.state.services
+    """The services of the application that answers this request, as far as they are open to who asks."""
+    site: Services = request.app.state.services
+    access = access_of(request)
+    return _limited(site, access) if access.projects else site
+
+
+def _limited(site: Services, access: Access) -> Services:
+    """The same, with no more files than the token opens: whichever way they are named."""
+    files = site.files.limited(access.buckets)
+    objects = site.objects.through(files)
+    return replace(site, files=files, objects=objects, uploads=site.uploads.through(objects))
+
+
+def access_of(request: Request) -> Access:
+    """Who asks, and what they may see. The guard has found out; without it there is no answer."""
+    found: Access = request.state.access
     return found
 
 
@@ -76,6 +93,8 @@ def check_places(files: Files, **fields: Sequence[str]) -> None:
                 files.place(uri)
             except BadSpec as error:
                 violations += [Violation(field, found.description) for found in error.violations]
+            except NotFound as error:  # a bucket that is not there for who asks
+                violations.append(Violation(field, error.message))
     if violations:
         raise BadSpec(violations)
 
@@ -88,8 +107,7 @@ def check_project(project: str) -> None:
 
 def user(request: Request) -> str:
     """Who asks."""
-    name: str = request.state.user
-    return name
+    return access_of(request).user
 
 
 async def read_body(request: Request) -> bytes:

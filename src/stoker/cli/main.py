@@ -35,6 +35,7 @@ VERBS: Mapping[str, str] = {
     "regions": "Look up regions",
     "local": "Train without a server, as gcloud's `local train`",
     "env": "Point gcloud and Google's Python clients at the server",
+    "tokens": "Give other users tokens, and take them back",
     "config": "Show and change settings",
     "completion": "Print the completion script of a shell",
     "help": "Show the help of a command",

@@ -32,6 +32,7 @@ _ERRORS: Mapping[str, type[e.StokerError]] = {
     "ALREADY_EXISTS": e.AlreadyExists,
     "ABORTED": e.Conflict,
     "OUT_OF_RANGE": e.TooLarge,
+    "RESOURCE_EXHAUSTED": e.TooMany,
     "UNIMPLEMENTED": e.Unimplemented,
     "UNAVAILABLE": e.Unavailable,
 }
@@ -83,6 +84,18 @@ class Client:
     def shutdown(self) -> Any:
         """End the server."""
         return self._call("POST", "/stoker/v1/shutdown")
+
+    def create_token(self, body: Mapping[str, Any]) -> Any:
+        """Make a user's token; its text is told this once."""
+        return self._call("POST", "/stoker/v1/tokens", body)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """The users' tokens, without their text."""
+        return self._list("/stoker/v1/tokens", "tokens")
+
+    def revoke_token(self, name: str) -> None:
+        """Make a user's token worth nothing."""
+        self._call("DELETE", f"/stoker/v1/tokens/{quote(name, safe='')}")
 
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes, with what is free on them."""

@@ -45,10 +45,11 @@ def command(foreground: bool, no_auth: bool, as_json: bool, **flags: Any) -> Non
     found = embedded.find(config)
     if foreground:
         from stoker.app import serve
+        from stoker.cli.server_log import ServerLog
 
         if found is None and not config["auth"]:
             show.warn(session.NO_TOKEN)
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+        logging.basicConfig(handlers=[ServerLog(config.home / "server.log")], level=logging.WARNING)
         serve(config)
         return
     is_new = found is None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fastapi import Request
 from starlette.responses import Response
 
-from stoker.api.services import services
+from stoker.api.services import access_of, services
 from stoker.core.ids import split_job_id
 from stoker.core.node import Node
 from stoker.scheduling.free import Free
@@ -21,14 +23,14 @@ router = a_router("nodes")
 def list_nodes(request: Request) -> Response:
     """The nodes, with what is free on them: the real ones first, then by name."""
     world = services(request).store.world()
-    free = Free.of(world)
+    free, sees = Free.of(world), access_of(request).sees
     found: Nodes = {
-        "nodes": [_row(node, free) for node in sorted(world.nodes.values(), key=lambda n: (n.virtual, n.name))]
+        "nodes": [_row(node, free, sees) for node in sorted(world.nodes.values(), key=lambda n: (n.virtual, n.name))]
     }
     return answer(found)
 
 
-def _row(node: Node, free: Free) -> NodeRow:
+def _row(node: Node, free: Free, sees: Callable[[str], bool]) -> NodeRow:
     place = free.index.get(node.name)  # None: a node that is not UP takes nothing
     return {
         "name": node.name,
@@ -44,5 +46,7 @@ def _row(node: Node, free: Free) -> NodeRow:
         "vcpus": node.vcpus,
         "memory_gb": node.memory_gb,
         "soft": node.soft,
-        "jobs": [] if place is None else [split_job_id(job)[1] for job in free.names_on([place])],
+        "jobs": []
+        if place is None
+        else [name for project, name in map(split_job_id, free.names_on([place])) if sees(project)],
     }
