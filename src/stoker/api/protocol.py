@@ -46,6 +46,7 @@ class PatientProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._head_bytes = self._header_count = self._body_bytes = self._wasted_bytes = 0
+        self._unheard_bytes = 0  # the parser has them, and has made nothing of them yet
         self._in_head = True
         self._watch: asyncio.TimerHandle | None = None
 
@@ -84,6 +85,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Now the body is awaited."""
         self._in_head = False
+        self._unheard_bytes = 0
         self._stop_waiting()
         self._await(self.body_seconds, self._look_at_body)
         super().on_headers_complete()
@@ -91,6 +93,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         self._body_bytes += len(body)
+        self._unheard_bytes = 0
         if self.cycle.response_complete:
             self._wasted_bytes += len(body)
             if self._wasted_bytes > MOST_WASTED_BYTES:
@@ -99,16 +102,21 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """All of a request has come: the answer may take its time."""
+        self._unheard_bytes = 0
         self._stop_waiting()
         super().on_message_complete()
 
     def _count(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > MOST_HEAD_BYTES or self._header_count > MOST_HEADERS:
-            if self._in_head and not self.transport.is_closing():
-                self.transport.write(_TOO_LARGE)
-            self.transport.close()
+            self._refuse()
             raise ValueError("the headers are too large")  # ends the parser
+
+    def _refuse(self) -> None:
+        self._stop_waiting()
+        if self._in_head and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+        self.transport.close()
 
     def _look_at_body(self) -> None:
         """Whether enough of it has come. While we take none ourselves, nobody is slow but we."""
@@ -142,7 +150,11 @@ class PatientProtocol(HttpToolsProtocol):
         """Bytes. What comes behind a head that was refused is not looked at; and bytes that begin nothing gain no time."""
         if self.transport.is_closing():
             return
+        self._unheard_bytes += len(data)
         super().data_received(data)
+        if self._unheard_bytes > MOST_HEAD_BYTES:  # a header, or the length of a chunk, that does not end
+            self._refuse()
+            return
         is_idle = self.cycle is None or self.cycle.response_complete
         if is_idle and self._watch is None and self.timeout_keep_alive_task is None:
             self._await_head()
