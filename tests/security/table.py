@@ -76,13 +76,19 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def ask_all(app: ASGIApp, asked: Sequence[tuple[str, str, Mapping[str, str]]]) -> list[tuple[int, str]]:
+A_BODY = b'{"name": "x", "command": ["true"]}'
+
+
+def ask_all(
+    app: ASGIApp, asked: Sequence[tuple[str, str, Mapping[str, str]]], content: bytes = A_BODY
+) -> list[tuple[int, str]]:
     """Status and body of many requests (method, path with its query, headers), sent to the application as they stand."""
 
     async def ask(method: str, address: str, headers: Mapping[str, str]) -> tuple[int, str]:
         path, _, query = address.partition("?")
-        raw = [(b"host", b"127.0.0.1:7077"), (b"content-type", b"application/json")]
-        raw += [(name.lower().encode(), text.encode()) for name, text in headers.items()]
+        told = {"host": "127.0.0.1:7077", "content-type": "application/json"}
+        told |= {name.lower(): text for name, text in headers.items()}
+        raw = [(name.encode(), text.encode("latin-1")) for name, text in told.items()]
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -98,15 +104,16 @@ def ask_all(app: ASGIApp, asked: Sequence[tuple[str, str, Mapping[str, str]]]) -
             "server": ("127.0.0.1", 7077),
         }
         sent: list[Any] = []
+        coming: list[Any] = [{"type": "http.request", "body": content, "more_body": False}]
 
         async def receive() -> Any:
-            return {"type": "http.request", "body": b'{"name": "x", "command": ["true"]}', "more_body": False}
+            return coming.pop() if coming else await asyncio.Event().wait()  # the client stays
 
         async def send(event: Any) -> None:
             sent.append(event)
 
         await app(scope, receive, send)
-        return sent[0]["status"], b"".join(event.get("body", b"") for event in sent).decode()
+        return sent[0]["status"], b"".join(event.get("body", b"") for event in sent).decode(errors="replace")
 
     async def all_of_them() -> list[tuple[int, str]]:
         return [await ask(*one) for one in asked]

@@ -110,13 +110,13 @@ def user(request: Request) -> str:
     return access_of(request).user
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most_bytes: int = LARGEST_BODY_BYTES) -> bytes:
     """The body. Raises TooLarge; never more than the limit is held in memory."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LARGEST_BODY_BYTES:
-            raise TooLarge(f"a request body may have {LARGEST_BODY_BYTES >> 20} MiB")
+        if len(body) > most_bytes:
+            raise TooLarge(f"a request body may have {most_bytes >> 20} MiB")
     return bytes(body)
 
 
