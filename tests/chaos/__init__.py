@@ -1,0 +1,1 @@
+"""Campaigns that run for as long as they are given: `make chaos`."""
