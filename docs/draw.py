@@ -124,6 +124,7 @@ TYPES = {
     "_gigabytes": "GB",
     "_list": "text,…",
     "_users": "FIRST-LAST",
+    "_limit": "0 (none) to 1000000",
     "_table": "name=value,…",
     "_database": "a URL",
 }

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from stoker import __version__
-from stoker.api.auth import LOOPBACK_NAMES, Tokens, allowed_hosts, read_or_make_token
+from stoker.api.auth import LOOPBACK_NAMES, Tokens, allowed_hosts, read_or_make_tokens
 from stoker.api.bell import Bell
 from stoker.api.services import Services
 from stoker.clock import Clock, SystemClock
@@ -27,6 +27,7 @@ from stoker.control.enact import Enact, Runtimes
 from stoker.control.leading import Leading
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
+from stoker.control.room import Room
 from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
@@ -79,7 +80,7 @@ def build(
     schema up to date. `leads`: whether it may write now.
     """
     home, clock = config.home, clock or SystemClock()
-    tokens = read_or_make_token(home / "token")
+    tokens = read_or_make_tokens(home, clock)
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
@@ -123,7 +124,14 @@ def build(
     services = Services(
         config=config,
         store=store,
-        commands=Commands(store=store, files=files, rules=rules, clock=clock, images=images),
+        commands=Commands(
+            store=store,
+            files=files,
+            rules=rules,
+            clock=clock,
+            images=images,
+            room=Room(store, clock, config["queued_jobs_per_user"]),
+        ),
         queue=Queue(store, rules, clock),
         outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
         logs=logs,
@@ -135,6 +143,7 @@ def build(
         isolation=isolation,
         bell=bell,
         leads=leads,
+        tokens=tokens.book,
     )
 
     def take_over(url: str) -> None:
@@ -149,6 +158,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
     import uvicorn
 
     from stoker.api.app import make_app
+    from stoker.api.protocol import PatientProtocol
 
     home = config.home
     lead = lead_of(home, config["database"])
@@ -177,11 +187,13 @@ def serve(config: Config, *, standby: bool = False) -> None:
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            log_level="warning",
+            log_level="error",  # what strangers send is no news: a warning for each would fill the log
             access_log=False,
             timeout_graceful_shutdown=2,
             server_header=False,
-            http="httptools",
+            http=PatientProtocol,
+            ws="none",
+            proxy_headers=False,  # anybody can write X-Forwarded-For
         )
     )
     about = {"url": url, "pid": os.getpid(), "version": __version__, "started_at": time.time(), "auth": config["auth"]}

@@ -87,6 +87,12 @@ def _seconds(value: Any) -> float:
     return float(text)
 
 
+def _limit(value: Any) -> int:
+    if not str(value).isdecimal() or int(value) > 1_000_000:
+        raise ValueError("a number from 0 (no limit) to 1000000 is needed")
+    return int(value)
+
+
 def _table(value: Any) -> dict[str, str]:
     if isinstance(value, str):
         pairs = [pair.partition("=") for pair in value.split(",") if pair]
@@ -169,6 +175,15 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "Where the state is kept: a URL such as `postgresql://user:password@host/stoker` (docs/reliability.md). Default:"
         " SQLite, in the file `stoker.db` in the home.",
+    ),
+    Setting(
+        "requests_per_second",
+        _limit,
+        200,
+        "How often a user with a token of their own may ask, twice that at once; 0: no limit. There is none for admins.",
+    ),
+    Setting(
+        "queued_jobs_per_user", _limit, 100_000, "How many jobs of one user may wait at the same time; 0: no limit."
     ),
     Setting("hold", _flag, False, "Accept jobs, but start none (an admin's pause)."),
     Setting("fake", _text, "", "Virtual nodes to declare, such as 10x4xT4,3xn1-highmem-8."),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
+import hmac
 import stat
 from pathlib import Path
 
@@ -12,8 +14,9 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocketDisconnect
 
 from stoker.api.app import make_app, routes
-from stoker.api.auth import Tokens, allowed_hosts, own_names, read_or_make_token, user_name
+from stoker.api.auth import Tokens, allowed_hosts, own_names, read_or_make_tokens, user_name
 from stoker.app import Stoker
+from stoker.clock import ManualClock
 
 BASE = "http://127.0.0.1:7077"
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND")
@@ -92,8 +95,10 @@ def test_the_servers_token_does_not_open_an_attempts_routes(http: TestClient) ->
     assert http.post("/stoker/replica/v1/p/j.1/chief-0/report", json={"seen": "UP"}).status_code == 401
 
 
-def test_a_job_of_another_server_shows_no_token_of_ours() -> None:
-    assert not Tokens("a" * 43).is_attempt("p/j.1", Tokens("b" * 43).of_attempt("p/j.1"))
+def test_a_job_of_another_server_shows_no_token_of_ours(tmp_path: Path) -> None:
+    one, other = (read_or_make_tokens(made(tmp_path / name), ManualClock()) for name in "ab")
+    assert one.is_attempt("p/j.1", one.of_attempt("p/j.1"))
+    assert not one.is_attempt("p/j.1", other.of_attempt("p/j.1"))
 
 
 def test_a_websocket_is_closed_unless_it_shows_the_token(stoker: Stoker, app: ASGIApp) -> None:
@@ -137,19 +142,37 @@ def test_without_auth_no_token_is_needed_but_by_replicas(stoker: Stoker) -> None
         assert client.get("/stoker/v1/status", headers={"Origin": "http://evil.example"}).status_code == 403
 
 
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def tokens_of(home: Path) -> Tokens:
+    return read_or_make_tokens(home, ManualClock())
+
+
 def test_the_token_is_made_once_and_for_its_user_alone(tmp_path: Path) -> None:
-    made = read_or_make_token(tmp_path / "token")
-    assert len(made.token) >= 43
-    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
-    assert read_or_make_token(tmp_path / "token") == made
-    assert [path.name for path in tmp_path.iterdir()] == ["token"]
+    found = tokens_of(tmp_path)
+    assert len(found.token) >= 43
+    assert tokens_of(tmp_path).token == found.token
+    assert tokens_of(tmp_path).of_attempt("p/j.1") == found.of_attempt("p/j.1")
+    assert {path.name for path in tmp_path.iterdir()} == {"token", "replica.key"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_the_server_holds_no_token_in_memory(tmp_path: Path) -> None:
+    """What it has is a hash, and a key of which the token is no part."""
+    found = tokens_of(tmp_path)
+    held = [getattr(found, name) for name in found.__slots__]
+    assert found.is_home(found.token) and not any(found.token in str(value) for value in held)
+    assert found.token not in repr(found) and found.sha256 not in repr(found)
 
 
 def test_a_token_that_others_can_read_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("a" * 43 + "\n")
     path.chmod(0o644)
-    assert read_or_make_token(path).token == "a" * 43
+    assert tokens_of(tmp_path).token == "a" * 43
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -157,12 +180,18 @@ def test_a_token_that_others_can_read_is_closed(tmp_path: Path) -> None:
 def test_a_token_that_a_crash_cut_off_is_made_anew(tmp_path: Path, left: str) -> None:
     path = tmp_path / "token"
     path.write_text(left)
-    assert len(read_or_make_token(path).token) >= 43
+    assert len(tokens_of(tmp_path).token) >= 43
 
 
-def test_no_token_opens_nothing() -> None:
-    assert not Tokens("").is_user("")
-    assert not Tokens("x" * 43).is_user("")
+def test_replicas_that_an_older_server_has_started_are_still_known(tmp_path: Path) -> None:
+    """Their tokens were derived from the home's own, which had no key beside it."""
+    (tmp_path / "token").write_text("a" * 43)
+    old = hmac.new(b"a" * 43, b"attempt p/j.1", hashlib.sha256).hexdigest()
+    assert tokens_of(tmp_path).is_attempt("p/j.1", old)
+
+
+def test_no_token_opens_nothing(tmp_path: Path) -> None:
+    assert not tokens_of(tmp_path).is_home("")
 
 
 def test_on_every_address_this_machines_names_are_accepted() -> None:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from stoker import __version__
-from stoker.api.dialects.native.schemas import errors, events, files, history, jobs, outlook, queue, server
+from stoker.api.dialects.native.schemas import errors, events, files, history, jobs, outlook, queue, server, tokens
 from stoker.app import Stoker
 from tests.api.bodies import PACKAGE, a_job_body, a_run
 
@@ -132,7 +132,7 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
 def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
     kinds = {
         kind.__name__: kind
-        for module in (errors, files, history, jobs, outlook, queue, server)
+        for module in (errors, files, history, jobs, outlook, queue, server, tokens)
         for kind in vars(module).values()
         if isinstance(kind, type)
     }

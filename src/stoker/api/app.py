@@ -16,15 +16,25 @@ from stoker.core.errors import StokerError
 from stoker.registry import load, names
 
 from . import openapi
+from .audit import Audit
 from .auth import Guard, Tokens
 from .errors import on_bad_parameter, on_disconnect, on_http_error, on_stoker_error, on_unexpected_error
+from .rates import Requests
 from .services import Services
 from .standing_by import StandingBy
 
 
 def make_app(services: Services, tokens: Tokens, hosts: frozenset[str], *, needs_token: bool = True) -> ASGIApp:
     """The application, to be served."""
-    return Guard(StandingBy(routes(services), services.leads, services.refusal), tokens, hosts, needs_token)
+    config = services.config
+    return Guard(
+        StandingBy(routes(services), services.leads, services.refusal),
+        tokens,
+        hosts,
+        Audit(config.home / "audit.log"),
+        needs_token,
+        Requests(config["requests_per_second"]),
+    )
 
 
 def routes(services: Services) -> FastAPI:

@@ -1,7 +1,8 @@
 """Who may come in: everything is refused that does not show the right token, on every path and method, by default.
 
-Users show the server's token; replicas show their attempt's, which opens that attempt's routes and nothing else. Host and
-Origin are checked so that a page in the user's browser cannot reach the server through a name that it controls (DNS rebinding).
+Users show a token of theirs, or the home's own, which is an admin's; what it opens stands in api/access.py. Replicas show
+their attempt's, which opens that attempt's routes and nothing else. Host and Origin are checked so that a page in the user's
+browser cannot reach the server through a name that it controls (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ from pathlib import Path
 import psutil
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Event
 
+from stoker.clock import Clock
 from stoker.core.errors import Forbidden, StokerError, Unauthenticated
 from stoker.runtime.folder import write_whole
+from stoker.store.tokens import TokenBook, digest
 
+from .access import Access, check_path
+from .audit import Audit
 from .errors import error_response
+from .rates import Requests, WrongTokens
 
 REPLICA_PREFIX = "/stoker/replica/v1/"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -32,34 +39,54 @@ SHORTEST_TOKEN = 16
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The server's token, and those of attempts, which are derived from it and so need no keeping."""
+    """What tokens are measured by: hashes of the home's own and of users', and the key from which those of attempts follow."""
 
-    token: str
+    path: Path  # where the home's own lies, for the command line of this user; the server keeps its hash
+    sha256: str = field(repr=False)
+    replica_key: bytes = field(repr=False)
+    book: TokenBook
 
-    def is_user(self, shown: str) -> bool:
-        """Whether this is the server's token. Takes the same time for every wrong one."""
-        return bool(shown) and hmac.compare_digest(shown.encode(), self.token.encode())
+    @property
+    def token(self) -> str:
+        """The home's own token, read from its file."""
+        return self.path.read_text().strip()
+
+    def is_home(self, shown: str) -> bool:
+        """Whether this is the home's own token. Takes the same time for every wrong one."""
+        return bool(shown) and hmac.compare_digest(digest(shown), self.sha256)
 
     def of_attempt(self, attempt: str) -> str:
-        """The token of an attempt's replicas."""
-        return hmac.new(self.token.encode(), f"attempt {attempt}".encode(), hashlib.sha256).hexdigest()
+        """The token of an attempt's replicas: derived, and so in no need of keeping."""
+        return hmac.new(self.replica_key, f"attempt {attempt}".encode(), hashlib.sha256).hexdigest()
 
     def is_attempt(self, attempt: str, shown: str) -> bool:
         """Whether this is the token of that attempt."""
         return hmac.compare_digest(shown.encode(), self.of_attempt(attempt).encode())
 
 
-def read_or_make_token(path: Path) -> Tokens:
-    """The token of this home; made at the first start, readable by its user alone. One that a crash left empty is made anew."""
-    try:
-        path.chmod(0o600)
-        token = path.read_text().strip()
-    except FileNotFoundError:
-        token = ""
-    if len(token) < SHORTEST_TOKEN:
+def read_or_make_tokens(home: Path, clock: Clock) -> Tokens:
+    """The tokens of a home; made at the first start, readable by its user alone. One that a crash left empty is made anew."""
+    path, key_path = home / "token", home / "replica.key"
+    token, key = _read_secret(path), _read_secret(key_path)
+    if not key:
+        key = token or secrets.token_urlsafe(
+            32
+        )  # replicas that an older server has started know tokens made of its own
+        write_whole(str(key_path), key + "\n")
+    if not token:
         token = secrets.token_urlsafe(32)
         write_whole(str(path), token + "\n")
-    return Tokens(token)
+    return Tokens(path, digest(token), key.encode(), TokenBook(home / "tokens.json", clock))
+
+
+def _read_secret(path: Path) -> str:
+    """A secret of this home; empty if there is none, or only a part of one."""
+    try:
+        path.chmod(0o600)
+        text = path.read_text().strip()
+    except FileNotFoundError:
+        return ""
+    return text if len(text) >= SHORTEST_TOKEN else ""
 
 
 @dataclass(slots=True)
@@ -69,45 +96,114 @@ class Guard:
     app: ASGIApp
     tokens: Tokens
     allowed_hosts: frozenset[str]  # with their ports
+    audit: Audit
     needs_token: bool = True
+    requests: Requests = field(default_factory=lambda: Requests(0))
+    wrong_tokens: WrongTokens = field(default_factory=WrongTokens)
     user: str = field(default_factory=lambda: user_name())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on with the user's name in the scope."""
+        """Refuse, or pass on with who asks in the scope."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         try:
             self._check_host(headers)
-            self._check_token(scope["path"], headers)
+            access = self._who(scope, headers)
+            if not access.is_admin:
+                self.requests.note(access.user)
         except StokerError as error:
             await _refuse(error, scope, receive, send)
             return
-        scope.setdefault("state", {})["user"] = self.user
-        await self.app(scope, receive, send)
+        noted = self._noted(scope, access, send)
+        try:
+            check_path(access, scope.get("method", "GET"), scope["path"])
+        except StokerError as error:
+            await _refuse(error, scope, receive, noted)
+            return
+        scope.setdefault("state", {})["access"] = access
+        await self.app(scope, receive, noted)
 
     def _check_host(self, headers: Headers) -> None:
-        if headers.get("host", "").lower() not in self.allowed_hosts:
+        if _only(headers, "host").lower() not in self.allowed_hosts:
             raise WrongHost("this server does not answer to that name", fix="use the address that stoker status shows")
         origin = headers.get("origin")
-        if origin is not None and origin.lower().partition("://")[2] not in self.allowed_hosts:
+        if origin is not None and not all(
+            _is_origin_of(text, self.allowed_hosts) for text in headers.getlist("origin")
+        ):
             raise Forbidden("requests from other sites' pages are refused")
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if any(site not in ("none", "same-origin") for site in headers.getlist("sec-fetch-site")):
             raise Forbidden("requests from other sites' pages are refused")
 
-    def _check_token(self, path: str, headers: Headers) -> None:
-        kind, _, shown = headers.get("authorization", "").partition(" ")
-        shown = shown.strip() if kind.lower() == "bearer" else ""
-        if path.startswith(REPLICA_PREFIX):
+    def _who(self, scope: Scope, headers: Headers) -> Access:
+        """Who asks. Raises Unauthenticated, or TooMany where many wrong tokens have come from."""
+        path, shown = scope["path"], _shown(headers)
+        if is_of_replica(path):
             attempt = "/".join(path.removeprefix(REPLICA_PREFIX).split("/")[:2])
-            if not self.tokens.is_attempt(attempt, shown):
-                raise Unauthenticated("this is not the token of that attempt")
-        elif self.needs_token and not self.tokens.is_user(shown):
-            missing = "no token was shown" if not shown else "that is not this server's token"
-            raise Unauthenticated(
-                missing, fix="send the text of the file `token` in STOKER_HOME as `Authorization: Bearer …`"
-            )
+            if self.tokens.is_attempt(attempt, shown):
+                return Access(user=f"attempt {attempt}", is_admin=True)  # of its own routes: the token opens no others
+            raise self._wrong(scope, shown, "this is not the token of that attempt")
+        if not self.needs_token or self.tokens.is_home(shown):
+            return Access(user=self.user, is_admin=True)
+        token = self.tokens.book.find(shown)
+        if token is None:
+            missing = "no token was shown" if not shown else "that is not this server's token, or it has expired"
+            fix = "send the text of the file `token` in STOKER_HOME, or a token of yours, as `Authorization: Bearer …`"
+            raise self._wrong(scope, shown, missing, fix)
+        return Access(
+            user=token.name,
+            is_admin=token.is_admin,
+            projects=frozenset(token.projects),
+            buckets=frozenset(token.buckets),
+        )
+
+    def _wrong(self, scope: Scope, shown: str, message: str, fix: str = "") -> Unauthenticated:
+        if shown:
+            self.wrong_tokens.note(_address(scope))
+        return Unauthenticated(message, fix=fix)
+
+    def _noted(self, scope: Scope, access: Access, send: Send) -> Send:
+        """Write down what may change something, when it is answered."""
+        method, path = scope.get("method", "GET"), scope["path"]
+        if method in ("GET", "HEAD", "OPTIONS") or is_of_replica(path):
+            return send
+
+        async def noted(event: Event) -> None:
+            if event["type"] == "http.response.start":
+                self.audit.note(
+                    user=access.user, address=_address(scope), method=method, path=path, status=event["status"]
+                )
+            await send(event)
+
+        return noted
+
+
+def is_of_replica(path: str) -> bool:
+    """Whether a path is one of those that replicas use."""
+    return path.startswith(REPLICA_PREFIX)
+
+
+def _only(headers: Headers, name: str) -> str:
+    """A header that may stand there once. Two of them, and a proxy and we might each believe another one."""
+    found = headers.getlist(name)
+    return found[0] if len(found) == 1 else ""
+
+
+def _shown(headers: Headers) -> str:
+    """The token that was shown; empty for none."""
+    kind, _, shown = _only(headers, "authorization").partition(" ")
+    return shown.strip() if kind.lower() == "bearer" else ""
+
+
+def _is_origin_of(origin: str, hosts: frozenset[str]) -> bool:
+    scheme, _, host = origin.lower().partition("://")
+    return scheme in ("http", "https") and host in hosts
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 class WrongHost(Forbidden):

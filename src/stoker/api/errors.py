@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from stoker.core.errors import AlreadyExists, BadSpec, NotFound, NotReady, StokerError, Violation
+from stoker.core.errors import AlreadyExists, BadSpec, NotFound, NotReady, StokerError, TooMany, Violation
 
 STATUS: Mapping[str, tuple[int, str]] = {
     "bad_spec": (400, "INVALID_ARGUMENT"),
@@ -29,6 +30,7 @@ STATUS: Mapping[str, tuple[int, str]] = {
     "too_large": (413, "OUT_OF_RANGE"),
     "unsupported_type": (415, "INVALID_ARGUMENT"),
     "bad_range": (416, "OUT_OF_RANGE"),
+    "too_many": (429, "RESOURCE_EXHAUSTED"),
     "engine_error": (500, "INTERNAL"),
     "internal": (500, "INTERNAL"),
     "unimplemented": (501, "UNIMPLEMENTED"),
@@ -61,7 +63,10 @@ def error_response(error: StokerError) -> Response:
     status, name = STATUS[error.code]
     if isinstance(error, BadSpec | NotReady | AboutField):
         return _refused(status, name, error.violations, error.fix)
-    return _respond(status, name, error.message, [], error.fix)
+    response = _respond(status, name, error.message, [], error.fix)
+    if isinstance(error, TooMany) and error.retry_after_seconds:
+        response.headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
+    return response
 
 
 async def on_stoker_error(_: Request, error: Exception) -> Response:

@@ -20,6 +20,7 @@ waits, what it took, its files, the server's settings. The command line and the 
 Training jobs are submitted, cancelled and labelled through `/v1/projects/{project}/jobs`, as AI Platform Training v1 says."""
 TAGS = {
     "server": "The server itself.",
+    "tokens": "Who may use it.",
     "nodes": "The machines.",
     "queue": "Whose turn it is, and why.",
     "jobs": "What waits, runs and has run.",
@@ -29,7 +30,7 @@ TAGS = {
 _TOKEN = {
     "type": "http",
     "scheme": "bearer",
-    "description": "The text of the file `token` in the server's home.",
+    "description": "The text of the file `token` in the server's home, or a token that an admin has made.",
 }
 _Json = dict[str, Any]
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -18,7 +18,7 @@ from stoker.control.leading import not_leading
 from stoker.control.leases import Leases
 from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
-from stoker.core.errors import BadSpec, StokerError, TooLarge, UnsupportedType, Violation
+from stoker.core.errors import BadSpec, NotFound, StokerError, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.engines.isolation import Isolation
@@ -27,7 +27,9 @@ from stoker.store.files import Files
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
+from stoker.store.tokens import TokenBook
 
+from .access import Access
 from .bell import Bell
 from .translation import SiteRules
 
@@ -54,6 +56,7 @@ class Services:
     leases: Leases
     isolation: Isolation
     bell: Bell
+    tokens: TokenBook
     shut_down: Callable[[], None] = lambda: None
     leads: Callable[[], bool] = lambda: True  # or it stands by
 
@@ -63,8 +66,22 @@ class Services:
 
 
 def services(request: Request) -> Services:
-    """The services of the application that answers this request."""
-    found: Services = request.app.state.services
+    """The services of the application that answers this request, as far as they are open to who asks."""
+    site: Services = request.app.state.services
+    access = access_of(request)
+    return _limited(site, access) if access.projects else site
+
+
+def _limited(site: Services, access: Access) -> Services:
+    """The same, with no more files than the token opens: whichever way they are named."""
+    files = site.files.limited(access.buckets)
+    objects = site.objects.through(files)
+    return replace(site, files=files, objects=objects, uploads=site.uploads.through(objects))
+
+
+def access_of(request: Request) -> Access:
+    """Who asks, and what they may see. The guard has found out; without it there is no answer."""
+    found: Access = request.state.access
     return found
 
 
@@ -87,6 +104,8 @@ def check_places(files: Files, **fields: Sequence[str]) -> None:
                 files.place(uri)
             except BadSpec as error:
                 violations += [Violation(field, found.description) for found in error.violations]
+            except NotFound as error:  # a bucket that is not there for who asks
+                violations.append(Violation(field, error.message))
     if violations:
         raise BadSpec(violations)
 
@@ -99,17 +118,16 @@ def check_project(project: str) -> None:
 
 def user(request: Request) -> str:
     """Who asks."""
-    name: str = request.state.user
-    return name
+    return access_of(request).user
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most_bytes: int = LARGEST_BODY_BYTES) -> bytes:
     """The body. Raises TooLarge; never more than the limit is held in memory."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LARGEST_BODY_BYTES:
-            raise TooLarge(f"a request body may have {LARGEST_BODY_BYTES >> 20} MiB")
+        if len(body) > most_bytes:
+            raise TooLarge(f"a request body may have {most_bytes >> 20} MiB")
     return bytes(body)
 
 

@@ -37,6 +37,7 @@ VERBS: Mapping[str, str] = {
     "env": "Point gcloud and Google's Python clients at the server",
     "backup": "Back up the home into one file, while the server runs",
     "restore": "Bring a backup back",
+    "tokens": "Give other users tokens, and take them back",
     "config": "Show and change settings",
     "completion": "Print the completion script of a shell",
     "help": "Show the help of a command",

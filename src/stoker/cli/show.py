@@ -27,7 +27,10 @@ _ESCAPE = re.compile(
     r"|\x1b[ -/]*[0-~]?",
     re.DOTALL,
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff"
+    r"\u2028\u2029\u202a-\u202e\u2066-\u2069]"  # other ends of lines; and what turns the reading direction around
+)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -70,6 +70,18 @@ class Client:
         """End the server."""
         return self._call("POST", "/stoker/v1/shutdown")
 
+    def create_token(self, body: Mapping[str, Any]) -> Any:
+        """Make a user's token; its text is told this once."""
+        return self._call("POST", "/stoker/v1/tokens", body)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """The users' tokens, without their text."""
+        return self._list("/stoker/v1/tokens", "tokens")
+
+    def revoke_token(self, name: str) -> None:
+        """Make a user's token worth nothing."""
+        self._call("DELETE", f"/stoker/v1/tokens/{quote(name, safe='')}")
+
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes, with what is free on them."""
         return self._list("/stoker/v1/nodes", "nodes")

@@ -101,6 +101,14 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(_tag, _pattern, _first)
 
 
+_Loader.yaml_constructors = {
+    tag: how
+    for tag, how in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
+}
+"""What has no place in JSON is refused where it is marked as such: `!!binary`, `!!set`, `!!timestamp`, …"""
+
+
 def _compose(text: str, path: Path) -> yaml.Node | None:
     """The tree of the file, counted before anything walks it: an alias bomb is small until it is expanded."""
     depth = nodes = 0

@@ -20,6 +20,7 @@ from stoker.store.base import Listed, Store
 from stoker.store.files import Files
 
 from .admission import Fields, check_capacity, check_files, check_images, check_queue, check_quota
+from .room import Room
 
 OF_V1 = Fields()
 """Refusals name fields as AI Platform v1 does, where a dialect does not say otherwise."""
@@ -38,6 +39,7 @@ class Commands:
     clock: Clock
     images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
+    room: Room | None = None  # None: no limit to what a user may have waiting
 
     def submit(
         self,
@@ -54,11 +56,13 @@ class Commands:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
 
         Raises NotReady for packages that cannot be read and for what no node or no queue of that name could ever hold,
-        AlreadyExists for a taken id.
+        AlreadyExists for a taken id, TooMany for a user of whom too many wait.
         """
         row, nodes = self.would_submit(
             project, name, spec, request=request, labels=labels, owner=owner, rehearse=rehearse, fields=fields
         )
+        if self.room is not None:
+            self.room.take(owner)
         changes: list[Change] = [Submit(job=row), *(NodeSeen(node=node) for node in nodes)]
         self.store.commit(changes, by=owner)
         return row

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stoker.clock import Clock
+from stoker.core.ids import split_job_id
 from stoker.core.job import Job
 from stoker.core.site import Queue as SiteQueue
 from stoker.core.states import JobState, Wish
@@ -86,13 +87,17 @@ class Queue:
             self._refresh()
             return self._positions.get(job)
 
-    def view(self, *, project: str = "", limit: int = 50) -> View:
-        """How every queue stands, and who waits, in the order in which they are looked at. `project`: only its jobs."""
+    def view(self, *, project: str = "", sees: Callable[[str], bool] = lambda _: True, limit: int = 50) -> View:
+        """How every queue stands, and who waits, in the order in which they are looked at. `project`: only its jobs.
+
+        `sees`: whether jobs of a project may be shown.
+        """
         with self._lock:
             scheduler = self._refresh()
             jobs, positions = self._world.jobs, self._positions
             paused = [job.id for job in jobs.values() if _waits(job) and job.id not in positions]
-            waiting = [id for id in (*positions, *sorted(paused)) if not project or id.startswith(f"{project}/")]
+            shown = {name: sees(name) and project in ("", name) for name in {split_job_id(id)[0] for id in jobs}}
+            waiting = [id for id in (*positions, *sorted(paused)) if shown[split_job_id(id)[0]]]
             return View(
                 queues=self._standings(scheduler),
                 waiting=[self._waiter(scheduler, jobs[id]) for id in waiting[:limit]],

@@ -10,6 +10,7 @@ StokerError
  ├ PreconditionFailed  precondition_failed  an object is not, or no longer, what the request expects
  ├ Unauthenticated     unauthenticated      no token, or a wrong one
  ├ Forbidden           forbidden            a good token for something else
+ ├ TooMany             too_many             more of them than a limit allows, or faster
  ├ TooLarge            too_large            the request is over a limit
  ├ LengthRequired      length_required      a body whose length nobody said
  ├ BadRange            bad_range            bytes that a file does not have
@@ -105,6 +106,16 @@ class Forbidden(StokerError):
     """The token is good, but not for this."""
 
     code = "forbidden"
+
+
+class TooMany(StokerError):
+    """There are too many of these, or they come too fast."""
+
+    code = "too_many"
+
+    def __init__(self, message: str = "", *, fix: str = "", retry_after_seconds: float = 0.0) -> None:
+        super().__init__(message, fix=fix)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class TooLarge(StokerError):

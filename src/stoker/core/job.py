@@ -23,7 +23,7 @@ class Request:
     """What the user sent, kept as it came: the dialect and the body (JSON text)."""
 
     dialect: str
-    body: str
+    body: str = field(repr=False)  # may hold secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ class LaunchReplica:
     devices: tuple[str, ...]
     python: str
     command: tuple[str, ...]
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
     is_container: bool = False
 
 

@@ -54,7 +54,7 @@ class Group:
     command: tuple[str, ...] = ()  # replaces the image's entry point
     args: tuple[str, ...] = ()  # replaces the image's arguments
     module: str = ""  # run as `python -m MODULE` in the image
-    env: Mapping[str, str] = field(default_factory=dict)  # on top of the program's
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # on top of the program's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Program:
     source: str = ""  # URI of an archive of the user's folder; becomes the working directory
     command: tuple[str, ...] = ()  # run as it stands
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets: no story or message shows it
     runtime: str = ""  # "2.11": which configured runtime; empty for the site's default
     python: str = ""  # "3.7", as asked for
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tarfile
@@ -12,6 +13,7 @@ from .errors import CannotStart
 
 MOST_MEMBERS = 200_000
 MOST_BYTES = 20 << 30
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE)
 
 
 class BadArchive(CannotStart):
@@ -37,12 +39,21 @@ def check_package(path: str) -> None:
 def unpack_source(path: str, target: str) -> None:
     """Unpack the zip of a user's folder."""
     check_package(path)
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            archive.extract(info, target)
-            mode = info.external_attr >> 16
-            if mode & 0o100:  # what was executable stays so; zipfile forgets it
-                os.chmod(os.path.join(target, info.filename), 0o755)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for info in archive.infolist():
+                archive.extract(info, target)
+                mode = info.external_attr >> 16
+                if mode & 0o100:  # what was executable stays so; zipfile forgets it
+                    os.chmod(os.path.join(target, info.filename), 0o755)
+    except Exception as error:  # a password, a packing of its own, a sum that is wrong, a file where a folder is to be
+        if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+            raise
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: Exception) -> BadArchive:
+    return BadArchive(f"{os.path.basename(path)} is not a readable package: {error or type(error).__name__}")
 
 
 def is_inside(name: str) -> bool:
@@ -64,8 +75,10 @@ def _members(path: str) -> Iterator[Tuple[str, str, int]]:
             with tarfile.open(path) as tar:
                 for member in tar:
                     yield member.name, _tar_kind(member), member.size
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise BadArchive(f"{os.path.basename(path)} is not a readable package: {error}") from error
+    except (
+        Exception
+    ) as error:  # whatever the readers stumble over: they raise a dozen kinds for bytes that somebody made up
+        raise _unreadable(path, error) from error
 
 
 def _tar_kind(member: tarfile.TarInfo) -> str:

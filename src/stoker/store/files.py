@@ -6,11 +6,12 @@ own state folder, so that commands written for a cloud run offline. A bucket tha
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,10 @@ from stoker.core.errors import BadSpec, NotFound, StokerError, Unavailable, Viol
 from stoker.core.ids import BUCKET_NAME
 
 _URI = re.compile(r"(gs|s3)://([^/]+)(?:/(.*))?", re.DOTALL)
+_SENT = re.compile(r"(?:.*/)?[0-9a-f]{64}/[^/]+")
+SENT_BUCKETS = ("stoker-source", "stoker-staging")
+"""Where the client puts what a job needs, below the digest of its content: who does not know the content cannot name it."""
+
 _PART = re.compile(r"\..*\.[0-9a-f]{8}\.part", re.DOTALL)
 LONGEST_NAME_BYTES = 1024 + 80  # of an object, and of a scheme and a bucket before it
 _LONGEST_PART_OF_NAME_BYTES = 255
@@ -128,6 +133,13 @@ class Files:
         self._keep_here = keep_buckets_here
         self.cloud = cloud or fsspec_of
         """The fsspec file system of a scheme, `gs` or `s3`."""
+        self._only: Collection[str] | None = None  # the buckets that may be named
+
+    def limited(self, buckets: Collection[str]) -> Files:
+        """The same files for somebody who may name these buckets only, and by its digest what was sent with a job."""
+        view = copy.copy(self)
+        view._only = frozenset(buckets)
+        return view
 
     def buckets(self) -> dict[str, Path]:
         """The buckets of Google Cloud Storage that are folders here and now: name → folder."""
@@ -135,10 +147,14 @@ class Files:
         found = {path.name: path for path in kept.iterdir() if path.is_dir()} if kept.is_dir() else {}
         mapped = {name: Path(folder).expanduser() for name, folder in self.mapped.items()}
         found = (found if self._keep_here else {}) | mapped
-        return {name: found[name] for name in sorted(found) if BUCKET_NAME.fullmatch(name)}
+        seen = found if self._only is None else found.keys() & self._only
+        return {name: found[name] for name in sorted(seen) if BUCKET_NAME.fullmatch(name)}
 
     def place(self, uri: str) -> Place:
-        """Where a URI leads. Raises BadSpec for what is neither a URI that we know nor an absolute path, or is too long."""
+        """Where a URI leads. Raises BadSpec for what is neither a URI that we know nor an absolute path, or is too long.
+
+        Where only some buckets may be named, whatever is outside of them raises NotFound.
+        """
         if _is_too_long(uri):
             raise BadSpec(
                 [Violation("uri", f"{uri[:80]!r}… is too long: a name has 1024 bytes, and 255 between slashes")]
@@ -146,6 +162,8 @@ class Files:
         match = _URI.fullmatch(uri)
         if match is None:
             if uri.startswith("/") and "\x00" not in uri and ".." not in uri.split("/"):
+                if self._only is not None:
+                    raise NotFound(f"this token opens no path of the server such as {uri[:80]!r}")
                 return Place(uri, Path(uri))
             raise BadSpec([Violation("uri", f"{uri!r} is neither gs://BUCKET/…, s3://BUCKET/… nor an absolute path")])
         scheme, bucket, name = match[1], match[2], match[3] or ""
@@ -157,11 +175,17 @@ class Files:
                     )
                 ]
             )
+        if self._only is not None and not self._may_name(bucket, name):
+            raise NotFound(f"this token opens no {scheme}://{bucket}/")
         if bucket in self.mapped:
             return Place(uri, resolve(Path(self.mapped[bucket]).expanduser(), name))
         if self._keep_here:
             return Place(uri, resolve(self._root / scheme / bucket, name))
         return Place(uri, None)
+
+    def _may_name(self, bucket: str, name: str) -> bool:
+        assert self._only is not None
+        return bucket in self._only or (bucket in SENT_BUCKETS and _SENT.fullmatch(name) is not None)
 
     def program_path(self, uri: str) -> str:
         """What a program is told: the plain path where there is one, else the URI."""

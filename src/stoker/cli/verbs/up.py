@@ -46,10 +46,11 @@ def command(foreground: bool, standby: bool, no_auth: bool, as_json: bool, **fla
     found = embedded.find(config)
     if foreground:
         from stoker.app import serve
+        from stoker.cli.server_log import ServerLog
 
         if found is None and not config["auth"]:
             show.warn(session.NO_TOKEN)
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+        logging.basicConfig(handlers=[ServerLog(config.home / "server.log")], level=logging.WARNING)
         serve(config, standby=standby)
         return
     is_new = found is None or standby

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,6 +38,12 @@ class Objects:
     def __init__(self, files: Files, home: Path) -> None:
         self._files = files
         self._shared = Shared(Records(home / "objects.db"))
+
+    def through(self, files: Files) -> Objects:
+        """The same objects, as far as these files open them."""
+        view = copy.copy(self)
+        view._files = files
+        return view
 
     def bucket(self, name: str) -> Bucket:
         """A bucket. One that is kept here is there as soon as it is named. Raises BadSpec for an unlawful name."""

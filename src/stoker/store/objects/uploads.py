@@ -6,6 +6,7 @@ awaited: a block says where it belongs, so one that comes twice is taken once, a
 
 from __future__ import annotations
 
+import copy
 import re
 import secrets
 import threading
@@ -52,6 +53,12 @@ class Uploads:
         self._lock = threading.Lock()
         self._kept: dict[str, _Kept] = {}
         self._next_sweep = 0.0
+
+    def through(self, objects: Objects) -> Uploads:
+        """The same uploads, as far as these objects may be written."""
+        view = copy.copy(self)
+        view._objects = objects
+        return view
 
     def begin(self, bucket: str, asked: Asked, size: int | None = None) -> Upload:
         """Begin one. Raises BadSpec or PreconditionFailed for what could not become an object anyway."""

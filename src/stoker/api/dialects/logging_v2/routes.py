@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from stoker.api.bell import wait
 from stoker.api.field_mask import partial, read_mask
-from stoker.api.services import read_json, services
+from stoker.api.services import access_of, read_json, services
+from stoker.core.ids import split_job_id
 
 from .pages import read_page
 from .questions import read_question
@@ -36,6 +37,8 @@ async def list_entries(request: Request, fields: str = "") -> Response:
     last lines. Here no line comes late, so they get all there is, and an answer without lines only after a while.
     """
     mask, asked, site = read_mask(fields), read_question(await read_json(request)), services(request)
+    for job in asked.jobs:
+        access_of(request).check_project(split_job_id(job)[0])
     is_follower = _FOLLOWER.search(request.headers.get("user-agent", "")) is not None
     until = time.monotonic() + LINGER_SECONDS
     while True:

@@ -36,6 +36,7 @@ _REFUSALS: Mapping[int, tuple[str, str, str]] = {
     413: ("OUT_OF_RANGE", "a request body may have 10 MiB", "The body is over a limit."),
     415: ("INVALID_ARGUMENT", "a body of the type 'text/plain'", "The body is not JSON by its type."),
     421: ("PERMISSION_DENIED", "this server does not answer to that name", "The Host header names somebody else."),
+    429: ("RESOURCE_EXHAUSTED", "ada asks more than 200 times a second", "Too many at once: see Retry-After."),
     503: ("UNAVAILABLE", "the database cannot be written", "Something that is needed cannot be reached now."),
 }
 _HINTS = {400: "stoker accelerators lists them", 409: "choose another name"}
@@ -48,7 +49,7 @@ def answer(value: Mapping[str, Any]) -> Response:
 
 def a_router(tag: str) -> APIRouter:
     """The routes of one noun."""
-    return APIRouter(prefix=PREFIX, tags=[tag], responses=refused(401, 403, 421))
+    return APIRouter(prefix=PREFIX, tags=[tag], responses=refused(401, 403, 421, 429))
 
 
 def declares(kind: Any, *refusals: int) -> _Answers:

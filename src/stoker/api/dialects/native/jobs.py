@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Request
 from starlette.responses import Response
 
-from stoker.api.services import services, user
+from stoker.api.services import access_of, services, user
 from stoker.core.ids import job_id, split_job_id
 
 from .answers import a_router, answer, declares
@@ -22,10 +22,13 @@ router = a_router("jobs")
 
 @router.get("/jobs", responses=declares(LiveJobs))
 def list_live_jobs(request: Request) -> Response:
-    """What waits or runs, of every project, in the order of submission."""
+    """What waits or runs, of every project that the token opens, in the order of submission."""
     jobs = services(request).store.world().jobs.values()
-    ids = [split_job_id(job.id) for job in sorted(jobs, key=lambda job: job.submitted_at)]
-    found: LiveJobs = {"jobs": [{"project": project, "name": name} for project, name in ids]}
+    ids, sees = (
+        [split_job_id(job.id) for job in sorted(jobs, key=lambda job: job.submitted_at)],
+        access_of(request).sees,
+    )
+    found: LiveJobs = {"jobs": [{"project": project, "name": name} for project, name in ids if sees(project)]}
     return answer(found)
 
 

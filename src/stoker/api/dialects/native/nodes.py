@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Request
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from stoker.api.services import Services, read_json, services, user
+from stoker.api.services import Services, access_of, read_json, services, user
 from stoker.control.commands import no_such_node
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import split_job_id
@@ -28,19 +29,20 @@ router = a_router("nodes")
 NodeName = Annotated[str, Path(description="The node's name.", examples=["local-nvidia_tesla_t4"])]
 GONE = "GONE"
 _Asked = TypeVar("_Asked", bound=BaseModel)
+_Sees = Callable[[str], bool]  # whether who asks may see a project
 
 
 @router.get("/nodes", responses=declares(Nodes))
 def list_nodes(request: Request) -> Response:
     """The nodes, with what is free on them: the real ones first, then by name."""
-    found: Nodes = {"nodes": _rows(services(request).store.world())}
+    found: Nodes = {"nodes": _rows(services(request).store.world(), access_of(request).sees)}
     return answer(found)
 
 
 @router.get("/nodes/{node}", responses=declares(NodeRow, 404))
 def get_node(node: NodeName, request: Request) -> Response:
     """One node, with what it was to blame for."""
-    return answer(_row_of(services(request), node))
+    return answer(_row_of(services(request), node, access_of(request).sees))
 
 
 @router.post(
@@ -51,7 +53,7 @@ def get_node(node: NodeName, request: Request) -> Response:
 async def cordon_node(node: NodeName, request: Request) -> Response:
     """Give a node nothing new. What runs there runs on. It lasts until the node is uncordoned, whoever restarts."""
     asked = _read(CordonRequest, await read_json(request))
-    return await run_in_threadpool(_cordon, services(request), node, user(request), asked.why, None)
+    return await run_in_threadpool(_cordon, request, node, asked.why, None)
 
 
 @router.post(
@@ -64,22 +66,24 @@ async def cordon_node(node: NodeName, request: Request) -> Response:
 async def drain_node(node: NodeName, request: Request) -> Response:
     """Cordon a node, and have it empty by a moment. Who is asked to stop goes on elsewhere; that costs no retry."""
     asked = _read(DrainRequest, await read_json(request))
-    return await run_in_threadpool(_cordon, services(request), node, user(request), asked.why, asked.within_seconds)
+    return await run_in_threadpool(_cordon, request, node, asked.why, asked.within_seconds)
 
 
 @router.post("/nodes/{node}:uncordon", responses=declares(NodeRow, 404, 503))
 def uncordon_node(node: NodeName, request: Request) -> Response:
     """Give a node work again, and forgive what it was to blame for."""
     site = services(request)
-    row = _row_of(site, node)
+    sees = access_of(request).sees
+    row = _row_of(site, node, sees)
     site.commands.uncordon(node, owner=user(request))
     forgiven: NodeRow = {**row, "cordon": None, "faults": []}
-    return answer(next((row for row in _rows(site.store.world()) if row["name"] == node), forgiven))
+    return answer(next((row for row in _rows(site.store.world(), sees) if row["name"] == node), forgiven))
 
 
-def _cordon(site: Services, node: str, owner: str, why: str, within_seconds: float | None) -> Response:
-    site.commands.cordon(node, owner=owner, why=why, empty_in_seconds=within_seconds)
-    return answer(_row_of(site, node))
+def _cordon(request: Request, node: str, why: str, within_seconds: float | None) -> Response:
+    site = services(request)
+    site.commands.cordon(node, owner=user(request), why=why, empty_in_seconds=within_seconds)
+    return answer(_row_of(site, node, access_of(request).sees))
 
 
 def _read(kind: type[_Asked], body: Any) -> _Asked:
@@ -89,14 +93,14 @@ def _read(kind: type[_Asked], body: Any) -> _Asked:
         raise BadSpec([Violation(".".join(map(str, e["loc"])) or "body", e["msg"]) for e in error.errors()]) from None
 
 
-def _row_of(site: Services, name: str) -> NodeRow:
-    rows = {row["name"]: row for row in _rows(site.store.world())}
+def _row_of(site: Services, name: str, sees: _Sees) -> NodeRow:
+    rows = {row["name"]: row for row in _rows(site.store.world(), sees)}
     if name not in rows:
         raise no_such_node(name, rows)
     return rows[name]
 
 
-def _rows(world: World) -> list[NodeRow]:
+def _rows(world: World, sees: _Sees) -> list[NodeRow]:
     """What there is, and what is not there and yet cordoned."""
     cordoned = sorted(record.node for record in world.records.values() if record.cordon is not None)
     gone = [Node(name=name, engine="", vcpus=0.0) for name in cordoned if name not in world.nodes]
@@ -104,10 +108,10 @@ def _rows(world: World) -> list[NodeRow]:
     room = Free(there)
     for attempt in world.attempts.values():
         room.hold(world.jobs[attempt.job].spec, attempt)
-    return [_row(node, room, world) for node in there] + [_row(node, room, world) for node in gone]
+    return [_row(node, room, world, sees) for node in (*there, *gone)]
 
 
-def _row(node: Node, room: Free, world: World) -> NodeRow:
+def _row(node: Node, room: Free, world: World, sees: _Sees) -> NodeRow:
     place, record = room.index.get(node.name), world.records.get(node.name)
     cordon = None if record is None else record.cordon
     takes_work = place is not None and world.takes_work(node)
@@ -132,5 +136,7 @@ def _row(node: Node, room: Free, world: World) -> NodeRow:
         "vcpus": node.vcpus,
         "memory_gb": node.memory_gb,
         "soft": node.soft,
-        "jobs": [] if place is None else [split_job_id(job)[1] for job in room.names_on([place])],
+        "jobs": []
+        if place is None
+        else [name for project, name in map(split_job_id, room.names_on([place])) if sees(project)],
     }

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Request
 from starlette.responses import Response
 
-from stoker.api.services import services
+from stoker.api.services import access_of, services
 from stoker.api.stream import reason
 from stoker.control.queue import Standing, Waiter
 from stoker.core.ids import split_job_id
@@ -33,11 +33,13 @@ def show_queue(
 ) -> Response:
     """All that wait, in the order in which they are looked at, and how the queues of the site stand.
 
+    A token of some projects is shown the jobs of these; positions stay those in the whole queue.
+
     Who holds less than its queue's own quota goes before who borrows; then who has the smaller share by weight; among those
     of one sharer, the policy decides.
     """
     queue = services(request).queue
-    view = queue.view(project=project, limit=max(0, min(limit, MOST_SHOWN)))
+    view = queue.view(project=project, sees=access_of(request).sees, limit=max(0, min(limit, MOST_SHOWN)))
     site, policy = queue.rules.site, queue.rules.policy
     found: TheQueue = {
         "policy": site.policy,

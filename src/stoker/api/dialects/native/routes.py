@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from . import artifacts, dry_run, explain, files, history, jobs, logs, metrics, nodes, queue, server, story, submit
+from . import (
+    artifacts,
+    dry_run,
+    explain,
+    files,
+    history,
+    jobs,
+    logs,
+    metrics,
+    nodes,
+    queue,
+    server,
+    story,
+    submit,
+    tokens,
+)
 
-_NOUNS = (server, nodes, queue, submit, dry_run, jobs, explain, history, story, metrics, logs, artifacts, files)
+_NOUNS = (server, tokens, nodes, queue, submit, dry_run, jobs, explain, history, story, metrics, logs, artifacts, files)
 
 # Put together as they are: `include_router` would make each of them anew, and the server starts with this.
 router = APIRouter(routes=[route for noun in _NOUNS for route in noun.router.routes])

@@ -9,6 +9,7 @@ from stoker import __version__
 from stoker.api.services import Services, services
 from stoker.config import SETTINGS, shown
 from stoker.control.site_file import site_path
+from stoker.core.errors import NotFound
 from stoker.core.ids import split_job_id
 
 from .answers import a_router, answer, declares
@@ -77,5 +78,8 @@ def shut_down(request: Request) -> Response:
 
 
 def _buckets(site: Services) -> str:
-    place = site.files.place("gs://some-bucket/x").path
+    try:
+        place = site.files.place("gs://some-bucket/x").path
+    except NotFound:
+        return "gs://BUCKET is open where the token names it"
     return f"gs://BUCKET is {place.parent.parent}/BUCKET" if place else "gs:// is Google Cloud Storage"

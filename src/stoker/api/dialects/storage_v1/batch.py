@@ -14,6 +14,7 @@ from http import HTTPStatus
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Message as Event
 
@@ -22,6 +23,7 @@ from stoker.api.services import read_body
 from stoker.core.errors import BadSpec, Unimplemented, Violation
 
 MOST_CALLS = 100
+LARGEST_BATCH_BYTES = 2 << 20
 _OPEN = "/storage/v1/"
 _SAME = ("type", "asgi", "http_version", "scheme", "client", "server", "state")  # for all calls of a batch
 
@@ -42,7 +44,8 @@ class Call:
 @router.post("/batch/storage/v1")
 async def batch(request: Request) -> Response:
     """Make the calls, one after the other."""
-    calls = list(_read(request.headers.get("content-type", ""), await read_body(request)))
+    body, kind = await read_body(request, LARGEST_BATCH_BYTES), request.headers.get("content-type", "")
+    calls = await run_in_threadpool(lambda: list(_read(kind, body)))  # others are answered meanwhile
     boundary = f"batch_{secrets.token_hex(16)}"
     answers = [_part(call, await _answer(request, call), boundary) for call in calls]
     return Response(

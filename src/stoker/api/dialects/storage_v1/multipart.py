@@ -54,16 +54,18 @@ class _Body:
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
         self._held = b""
+        self._at = 0  # what is held before it was read: cut off when more comes, not for every line
         self._head_bytes = 0
 
     async def until(self, mark: bytes) -> bytes:
         """What comes before a mark; the mark itself is left out."""
-        while (at := self._held.find(mark)) < 0:
+        while (end := self._held.find(mark, self._at)) < 0:
             await self._more()
             if self._head_bytes + len(self._held) > MOST_HEAD_BYTES:
                 raise TooLarge(f"what comes before the content may have {MOST_HEAD_BYTES >> 20} MiB")
-        found, self._held = self._held[:at], self._held[at + len(mark) :]
-        self._head_bytes += at + len(mark)
+        found = self._held[self._at : end]
+        self._head_bytes += end + len(mark) - self._at
+        self._at = end + len(mark)
         return found
 
     async def headers(self) -> Message:
@@ -75,6 +77,7 @@ class _Body:
 
     async def content(self, delimiter: bytes) -> AsyncIterator[bytes]:
         """What comes before the last boundary, as it comes. What comes after that is nobody's."""
+        self._held, self._at = self._held[self._at :], 0
         while True:
             at = self._held.find(delimiter)
             sure = at if at >= 0 else max(0, len(self._held) - len(delimiter) + 1)
@@ -98,7 +101,7 @@ class _Body:
         chunk = await anext(self._chunks, None)
         if chunk is None:
             raise _bad("it ends before its last boundary")
-        self._held += chunk
+        self._held, self._at = self._held[self._at :] + chunk, 0
 
 
 def _boundaries(content_type: str) -> tuple[bytes, ...]:
