@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from typing import Any, Dict, List, Optional
 
-from .errors import CannotStart
+from .errors import MAY_PASS, CannotStart, complain
 from .exits import RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
 from .layer import installs_packages, make_layer
@@ -20,6 +19,7 @@ from .server import Refused, Server
 from .wiring import Cluster, wiring
 
 DRAIN_SECONDS = 10.0
+_FULL_DISK_SECONDS = 0.5
 _MOST_MESSAGE_CHARACTERS = 2048
 # Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
@@ -68,7 +68,8 @@ class Supervisor:
             ended = self._run(command, environment)
         except (CannotStart, OSError) as error:
             self.log.write("service", f"cannot start: {error}")
-            return self._end(seen="FAILED", message=str(error))
+            may_pass = isinstance(error, OSError) and error.errno in MAY_PASS
+            return self._end(seen="LOST" if may_pass else "FAILED", message=str(error))
         # 4. The outcome, after the last line of the log.
         self._tidy()
         if ended.was_stopped and not self.folder.should_stop():
@@ -177,15 +178,25 @@ class Supervisor:
     def _tell(self, **news: Any) -> None:
         """Write to disk what is new, then ship it."""
         self._status.update(news, at=time.time(), last_line=self.log.last_number)
+        self._write_status()
+        self.log.report(dict(self._status))
+
+    def _write_status(self) -> bool:
+        """Never before the lines that it counts, for who reads it takes those from the disk. Returns whether there was room."""
+        if not self.log.is_on_disk():
+            return False
         try:
             self.folder.write_status(self._status)
         except OSError as error:  # a full disk: the server hears of it all the same
-            print(f"the status cannot be written: {error}", file=sys.stderr)
-        self.log.report(dict(self._status))
+            complain(f"the status cannot be written: {error}")
+            return False
+        return True
 
     def _end(self, **news: Any) -> None:
-        """The final status counts once it is on disk; the server hears of it after the last line."""
+        """The final status has to be on disk or with the server: an end that nobody knows would be taken for a loss."""
         self._tell(**news)
+        while not (self.log.has_told or self._write_status()):
+            time.sleep(_FULL_DISK_SECONDS)
         self.log.drain(DRAIN_SECONDS)
 
     def _exit_code(self, ended: Ended) -> int:
@@ -239,7 +250,7 @@ def main(path: str) -> int:
     try:
         supervisor.supervise()
     except Exception as error:
-        print(f"the supervisor failed: {error!r}", file=sys.stderr)
+        complain(f"the supervisor failed: {error!r}")
         supervisor._end(seen="FAILED", message=f"the supervisor failed: {error!r}")
         raise
     return 0

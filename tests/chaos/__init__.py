@@ -1,0 +1,1 @@
+"""Faults, real and simulated, and what must hold through all of them."""
