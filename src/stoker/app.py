@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import logging
 import os
+import resource
 import shlex
 import shutil
 import socket
@@ -26,6 +28,7 @@ from stoker.clock import Clock, SystemClock
 from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
+from stoker.control.live import LiveWorld
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
 from stoker.control.site_file import read_site
@@ -47,6 +50,10 @@ from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
 from stoker.store.sql import SqlStore
+
+MOST_FILES = 65_536
+GARBAGE_THRESHOLD = 10_000
+"""So many new objects that others refer to, before the youngest are looked through."""
 
 _log = logging.getLogger("stoker")
 
@@ -107,12 +114,13 @@ def build(config: Config, *, url: str, clock: Clock | None = None, driver: Drive
     )
     bell = Bell()
     store.listen(bell.ring)
-    logs.listen(bell.ring)
+    logs.listen(bell.ring_for)
     services = Services(
         config=config,
         store=store,
         commands=Commands(store=store, files=files, rules=rules, clock=clock, images=images),
         queue=Queue(store, rules, clock),
+        live=LiveWorld(store),
         outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
         logs=logs,
         files=files,
@@ -160,6 +168,7 @@ def serve(config: Config) -> None:
     )
     about = {"url": url, "pid": os.getpid(), "version": __version__, "started_at": time.time(), "auth": config["auth"]}
     stoker.loop.start()
+    make_room_for_many()
     try:
         _write(home / "server.json", json.dumps(about))
         _log.warning("stoker %s listens on %s, home %s", __version__, url, home)
@@ -190,6 +199,21 @@ def take_home(home: Path) -> IO[str]:
             f"{home} cannot be used: {error.strerror or error}", fix="set STOKER_HOME to a folder of yours"
         ) from None
     return lock
+
+
+def make_room_for_many() -> None:
+    """Serve as many at a time as the system lets us, and look for garbage only among what came after the start.
+
+    Every supervisor keeps a connection open, and the usual 1,024 files are soon used up. And what a server has read by now it
+    keeps: to look through it again and again would stop everybody for a tenth of a second each time.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
 def listen(config: Config) -> socket.socket:

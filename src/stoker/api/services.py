@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from stoker.config import Config
 from stoker.control.commands import Commands
+from stoker.control.live import LiveWorld
 from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
 from stoker.core.errors import BadSpec, TooLarge, UnsupportedType, Violation
@@ -42,6 +43,7 @@ class Services:
     store: Store
     commands: Commands
     queue: Queue
+    live: LiveWorld
     outlooks: Outlooks
     logs: Logs
     files: Files

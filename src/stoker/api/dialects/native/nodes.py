@@ -20,11 +20,10 @@ router = a_router("nodes")
 @router.get("/nodes", responses=declares(Nodes))
 def list_nodes(request: Request) -> Response:
     """The nodes, with what is free on them: the real ones first, then by name."""
-    world = services(request).store.world()
-    free = Free.of(world)
-    found: Nodes = {
-        "nodes": [_row(node, free) for node in sorted(world.nodes.values(), key=lambda n: (n.virtual, n.name))]
-    }
+    with services(request).live.look() as world:
+        free = Free.of(world)
+        nodes = sorted(world.nodes.values(), key=lambda n: (n.virtual, n.name))
+        found: Nodes = {"nodes": [_row(node, free) for node in nodes]}
     return answer(found)
 
 
