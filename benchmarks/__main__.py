@@ -23,6 +23,9 @@ PARTS = {
     "files": "a large file through the server, in and out",
     "jobs100": "100 short jobs to their end",
     "logs": "a program that prints 100 MB, to a client that follows it",
+    "crowd": "1,000 running and 100,000 stored jobs, 200 people who ask and 50 who follow",
+    "noisy": "what a job that prints 100 MB a minute costs the others",
+    "hour": "the control plane's memory over an hour of virtual time",
     "tick": "one decision in a large cluster",
     "forecast": "how true it is what `stoker why` says of a job's start, on the Philly trace",
 }

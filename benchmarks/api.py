@@ -42,7 +42,7 @@ def measure(runs: int) -> Iterator[Row]:
     bare: list[list[float]] = []
     for size in (FEW, MANY):
         server = Server("--hold")
-        _fill(server.home / "stoker.db", size)
+        fill(server.home / "stoker.db", size, waiting=0 if size == FEW else WAITING)
         _put_package(server.home)
         with server:
             for run in range(runs):
@@ -106,19 +106,19 @@ def _timed(
     return took
 
 
-def _fill(path: Path, jobs: int) -> None:
-    """A database in which so many jobs have been submitted; all but the last have ended."""
+def fill(path: Path, jobs: int, *, waiting: int = WAITING, since: float = 1e9) -> None:
+    """A database in which so many jobs have been submitted, since a moment; all but the last have ended."""
     store = SqlStore(path)
     row = _job("job_0")
     for start in range(0, jobs, _AT_ONCE):
         changes: list[Change] = []
         for n in range(start, min(jobs, start + _AT_ONCE)):
-            job = replace(row, id=job_id(PROJECT, f"job_{n}"), submitted_at=1e9 + n)
+            job = replace(row, id=job_id(PROJECT, f"job_{n}"), submitted_at=since + n / 2)
             changes.append(Submit(job=job))
-            if n < jobs - WAITING or jobs == FEW:
+            if n < jobs - waiting:
                 after = JobState.FAILED if n % 2 else JobState.CANCELLED
                 changes.append(
-                    MoveJob(job=job.id, before=JobState.QUEUED, after=after, at=1e9 + n, message="It ended.")
+                    MoveJob(job=job.id, before=JobState.QUEUED, after=after, at=since + n / 2, message="It ended.")
                 )
         store.commit(changes, by="bench")
     store.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
+import resource
 import shlex
 import shutil
 import socket
@@ -25,6 +27,7 @@ from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
 from stoker.control.leading import Leading
+from stoker.control.live import LiveWorld
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
 from stoker.control.room import Room
@@ -49,6 +52,10 @@ from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
 from stoker.store.sql import SqlStore
+
+MOST_FILES = 65_536
+GARBAGE_THRESHOLD = 10_000
+"""So many new objects that others refer to, before the youngest are looked through."""
 
 _log = logging.getLogger("stoker")
 
@@ -120,7 +127,7 @@ def build(
     )
     bell = Bell()
     store.listen(bell.ring)
-    logs.listen(bell.ring)
+    logs.listen(bell.ring_for)
     services = Services(
         config=config,
         store=store,
@@ -133,6 +140,7 @@ def build(
             room=Room(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),
+        live=LiveWorld(store),
         outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
         logs=logs,
         files=files,
@@ -214,6 +222,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
             home.mkdir(parents=True, exist_ok=True)
             _write(mine, json.dumps(about))
         leading.start()
+        make_room_for_many()
         does = "leads" if is_first else "stands by"
         _log.warning("stoker %s listens on %s, home %s, and %s", __version__, url, home, does)
         server.run(sockets=[listening])
@@ -223,6 +232,21 @@ def serve(config: Config, *, standby: bool = False) -> None:
                 named.unlink(missing_ok=True)
         leading.stop()
         stoker.store.close()
+
+
+def make_room_for_many() -> None:
+    """Serve as many at a time as the system lets us, and look for garbage only among what came after the start.
+
+    Every supervisor keeps a connection open, and the usual 1,024 files are soon used up. And what a server has read by now it
+    keeps: to look through it again and again would stop everybody for a tenth of a second each time.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
 def listen(config: Config) -> socket.socket:

@@ -19,6 +19,19 @@ def test_a_ring_from_another_thread_wakes_everybody_who_waits() -> None:
     assert asyncio.run(story()) == [True, True]
 
 
+def test_what_a_job_prints_wakes_who_waits_for_it_or_for_any() -> None:
+    async def story() -> list[bool]:
+        bell = Bell()
+        bell.attach()
+        rings = [bell.next("p/j"), bell.next("p/k"), bell.next()]
+        threading.Thread(target=bell.ring_for, args=("p/j",)).start()
+        told = [await wait(rings[0], 30.0), await wait(rings[2], 30.0), rings[1].done()]
+        bell.ring()
+        return [*told, await wait(rings[1], 30.0)]
+
+    assert asyncio.run(story()) == [True, True, False, True]
+
+
 def test_no_ring_is_told_from_a_ring() -> None:
     async def story() -> bool:
         bell = Bell()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from stoker.api.errors import STATUS, AboutField, about, error_response, on_unexpected_error
+from stoker.api.errors import STATUS, AboutField, about, error_response, on_os_error, on_unexpected_error
 from stoker.core import errors as e
 from stoker.core.errors import StokerError, Violation
 
@@ -80,6 +81,15 @@ def test_other_errors_are_about_what_they_say_themselves() -> None:
 
 def test_half_a_character_can_be_quoted() -> None:
     assert body(e.BadSpec([Violation("\ud800", "\udfff")]))["details"][0]["fieldViolations"][0]["field"] == "\ud800"
+
+
+def test_a_machine_without_room_is_unavailable_and_any_other_os_error_unexpected() -> None:
+    request = Request({"type": "http", "headers": []})
+    answer = asyncio.run(on_os_error(request, OSError(errno.ENOSPC, "No space left on device")))
+    told = json.loads(bytes(answer.body))["error"]
+    assert (answer.status_code, told["status"]) == (503, "UNAVAILABLE") and "No space left" in told["message"]
+    with pytest.raises(PermissionError):
+        asyncio.run(on_os_error(request, PermissionError(errno.EACCES, "Permission denied")))
 
 
 def test_the_unexpected_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:

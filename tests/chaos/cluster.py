@@ -18,7 +18,7 @@ from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Request, Seen
 
-from .faults import Faults
+from .luck import Faults
 
 IN_PLACE = 5
 RESTARTABLE = (137, 143, 255)

@@ -13,17 +13,20 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 
 from stoker.api.app import routes
-from stoker.api.auth import Guard, Tokens
+from stoker.api.audit import Audit
+from stoker.api.auth import Guard, Tokens, read_or_make_tokens
 from stoker.api.bell import Bell
 from stoker.api.services import Services
 from stoker.clock import Clock
 from stoker.config import Config, read_config
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
+from stoker.control.live import LiveWorld
 from stoker.control.loop import WRITER, Loop
 from stoker.control.queue import Queue
 from stoker.core.changes import Change
 from stoker.core.site import Site
+from stoker.engines.isolation import LEVEL_0
 from stoker.kinds.training import Training
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
@@ -36,11 +39,10 @@ from stoker.store.objects.uploads import Uploads
 from stoker.store.sql import SqlStore
 
 from .cluster import Cluster, SimulatedEngine
-from .faults import Faults
+from .luck import Faults
 
 HOST = "127.0.0.1:7077"
 IMAGES = {"gcr.io/chaos/*": ("python", "-m", "trainer")}
-TOKENS = Tokens("the-token-of-the-simulated-server")
 
 
 class Statements:
@@ -137,12 +139,12 @@ class App:
         self.routes: FastAPI | None = None
         self.loop = asyncio.new_event_loop()
 
-    def serve(self, services: Services) -> Guard:
+    def serve(self, services: Services, tokens: Tokens, home: Path) -> Guard:
         """The application of a server that has just started."""
         if self.routes is None:
             self.routes = routes(services)
         self.routes.state.services = services
-        return Guard(self.routes, TOKENS, frozenset({HOST}))
+        return Guard(self.routes, tokens, frozenset({HOST}), Audit(home / "audit.log"))
 
 
 APP = App()
@@ -157,6 +159,8 @@ class Server:
         self.store = FrailStore(home / "stoker.db", clock, faults, cluster.meanwhile)
         self.logs = FrailLogs(home / "logs", clock)
         self.logs.faults = faults
+        tokens = read_or_make_tokens(home, clock)
+        self.token, self.token_of = tokens.token, tokens.of_attempt
         config = config_of(home)
         files = Files(home / "buckets", buckets={}, keep_buckets_here=True)
         self.rules = rules_of(site)
@@ -198,21 +202,27 @@ class Server:
                 uploads=Uploads(home / "uploads", objects, clock),
                 engines={"fake": engine},
                 leases=self.loop.leases,
+                isolation=LEVEL_0,
+                live=LiveWorld(self.store),
+                tokens=tokens.book,
                 bell=bell,
             )
         except BaseException:
             self.store.die()
             raise
-        self._app = APP.serve(self.services)
+        self._app = APP.serve(self.services, tokens, home)
 
     def listen(self, ring: Callable[[int], None]) -> None:
         """Call this after every commit."""
         self.store.listen(ring)
 
     def answer(
-        self, method: str, path: str, body: Any = None, *, token: str = TOKENS.token, cut: bool = False
+        self, method: str, path: str, body: Any = None, *, token: str = "", cut: bool = False
     ) -> tuple[int, dict[str, Any]]:
-        """One request, answered whole before anything else happens. Raises Crash if the server dies over it."""
+        """One request, answered whole before anything else happens. Raises Crash if the server dies over it.
+
+        `token`: the home's own, if it is empty.
+        """
         content = b"" if body is None else json.dumps(body).encode()
         bare, _, query = path.partition("?")
         scope: dict[str, Any] = {
@@ -227,7 +237,7 @@ class Server:
             "scheme": "http",
             "headers": [
                 (b"host", HOST.encode()),
-                (b"authorization", f"Bearer {token}".encode()),
+                (b"authorization", f"Bearer {token or self.token}".encode()),
                 (b"content-type", b"application/json"),
             ],
             "client": ("127.0.0.1", 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .faults import Fault
+from .luck import Fault
 from .simulation import Outcome, Simulation
 
 TOLD_LINES = 60

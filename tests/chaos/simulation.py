@@ -25,8 +25,8 @@ from stoker.core.site import Backfill, Preemption, Quota, Site, Victims
 from stoker.core.site import Queue as SiteQueue
 
 from .cluster import Cluster, Supervisor
-from .faults import Crash, Fault, Faults
-from .house import TOKENS, Server
+from .house import Server
+from .luck import Crash, Fault, Faults
 from .people import People
 from .watch import FINAL, Violated, Watch
 
@@ -78,6 +78,7 @@ class Simulation:
         self._count = 0
         self._tick_at: float | None = None
         self._in_round = False
+        self._token_of: Callable[[str], str] = str
         self.cluster = Cluster(
             nodes=_nodes(self.dice),
             dice=random.Random(f"{seed}/cluster"),
@@ -185,6 +186,7 @@ class Simulation:
             self.later(self.dice.uniform(0.1, 20.0), START, self._start_server)
             return
         self.server, self._tick_at = server, None
+        self._token_of = server.token_of  # the same for every server of this home
         self.tell("the server starts")
         server.listen(lambda _: self._tick_soon(server, self.dice.uniform(0.0, 0.05)))
         self._tick_soon(server, 0.0)
@@ -265,7 +267,7 @@ class Simulation:
     def _send_of_replica(self, me: Supervisor, what: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
         project, number = split_job_id(me.attempt)
         path = f"/stoker/replica/v1/{project}/{number}/{me.name}/{what}"
-        token = TOKENS.of_attempt(me.attempt)
+        token = self._token_of(me.attempt)
         if self.faults.strikes("a request comes late"):
             self.later(self.dice.uniform(1.0, 200.0), f"late: {path}", lambda: self._late(me, path, body, token))
         answer = self._request("POST", path, body, token=token)
@@ -296,7 +298,7 @@ class Simulation:
         return None if cut else answer
 
     def _request(
-        self, method: str, path: str, body: Any, *, token: str = TOKENS.token, cut: bool = False
+        self, method: str, path: str, body: Any, *, token: str = "", cut: bool = False
     ) -> tuple[int, dict[str, Any]] | None:
         server = self.server
         if server is None or self.faults.strikes("a request is lost"):

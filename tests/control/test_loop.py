@@ -385,3 +385,22 @@ def test_a_job_of_a_round_that_failed_is_learned_from(house: House, tmp_path: Pa
     engine.is_mute = False
     loop.settle_down()
     assert sorted(placer.learned) == [1, 2]
+
+
+def test_a_machine_that_has_no_room_now_fails_no_job(house: House, tmp_path: Path) -> None:
+    class Full(FakeEngine):
+        is_full = True
+
+        def start(self, request: Request) -> None:
+            if self.is_full:
+                raise Unavailable("no room left on its disk")
+            super().start(request)
+
+    engine = Full([a_node("n0", 4)])
+    house = on(house, tmp_path, engine)
+    house.submit(gpus=1)
+    house.tick()
+    assert (house.job().state, house.job().tries, engine.started) == (JobState.ACTIVE, 1, [])
+    engine.is_full = False
+    house.tick()
+    assert (house.job().state, house.job().tries, engine.started) == (JobState.ACTIVE, 1, ["p/j.1"])

@@ -106,6 +106,12 @@ def a_log(folder: Path) -> tuple[Log, Taker]:
     return Log(str(folder / "log.jsonl"), cast(Server, taker)), taker
 
 
+def numbers_on_disk(folder: Path) -> list[int]:
+    """Of the records that are whole."""
+    whole = [line for line in (folder / "log.jsonl").read_text().splitlines() if line.endswith("}")]
+    return [json.loads(line)["n"] for line in whole]
+
+
 def test_every_line_is_shipped_once_and_the_report_comes_last(tmp_path: Path) -> None:
     log, taker = a_log(tmp_path)
     for n in range(500):
@@ -130,6 +136,19 @@ def test_with_a_full_disk_lines_are_shipped_from_memory(tmp_path: Path) -> None:
     log.write("out", "four")
     log.drain(10)
     assert taker.numbers == [1, 2, 3, 4] and log.last_number == 4
+    assert numbers_on_disk(tmp_path) == [1, 2, 3, 4], "who reads the file finds no later line before an earlier one"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_with_a_full_disk_nothing_counts_as_kept_before_there_is_room(tmp_path: Path) -> None:
+    log = Log(str(tmp_path / "log.jsonl"), None)  # and no server that would take it
+    on_disk, log._file = log._file, open("/dev/full", "wb", buffering=0)
+    log.write("out", "one")
+    assert not log.is_on_disk()
+    log._file.close()
+    log._file = on_disk
+    assert log.is_on_disk() and numbers_on_disk(tmp_path) == [1]
+    log.drain(10)
 
 
 def test_a_line_that_the_disk_cut_off_spoils_no_other(tmp_path: Path) -> None:
@@ -152,8 +171,7 @@ def test_a_line_that_the_disk_cut_off_spoils_no_other(tmp_path: Path) -> None:
         log.write("out", text)
     log.drain(10)
     assert sorted(taker.numbers) == [1, 2, 3]
-    whole = [line for line in (tmp_path / "log.jsonl").read_text().splitlines() if line.endswith("}")]
-    assert len(whole) == 2
+    assert numbers_on_disk(tmp_path) == [1, 2, 3]
 
 
 @given(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=6), st.lists(st.integers(0, 120), max_size=6))

@@ -18,7 +18,7 @@ from stoker.registry import load, names
 from . import openapi
 from .audit import Audit
 from .auth import Guard, Tokens
-from .errors import on_bad_parameter, on_disconnect, on_http_error, on_stoker_error, on_unexpected_error
+from .errors import on_bad_parameter, on_disconnect, on_http_error, on_os_error, on_stoker_error, on_unexpected_error
 from .rates import Requests
 from .services import Services
 from .standing_by import StandingBy
@@ -63,5 +63,6 @@ def routes(services: Services) -> FastAPI:
     app.add_exception_handler(RequestValidationError, on_bad_parameter)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(ClientDisconnect, on_disconnect)
+    app.add_exception_handler(OSError, on_os_error)
     app.add_exception_handler(Exception, on_unexpected_error)
     return app

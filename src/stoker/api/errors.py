@@ -14,7 +14,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from stoker.core.errors import AlreadyExists, BadSpec, NotFound, NotReady, StokerError, TooMany, Violation
+from stoker.core.errors import (
+    AlreadyExists,
+    BadSpec,
+    NotFound,
+    NotReady,
+    StokerError,
+    TooMany,
+    Unavailable,
+    Violation,
+)
+from stoker.runtime.errors import MAY_PASS
 
 STATUS: Mapping[str, tuple[int, str]] = {
     "bad_spec": (400, "INVALID_ARGUMENT"),
@@ -96,6 +106,16 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 async def on_disconnect(_: Request, __: Exception) -> Response:
     """The client went away in the middle of its request: nobody reads this, and nothing is wrong here."""
     return Response(status_code=499)
+
+
+async def on_os_error(_: Request, error: Exception) -> Response:
+    """A machine that has no room now: whoever asked may ask again. What else the system refuses is unexpected."""
+    assert isinstance(error, OSError)
+    if error.errno not in MAY_PASS:
+        raise error
+    _log.error("a request could not be served: %s", error)
+    fix = "free what its machine lacks, such as disk space under $STOKER_HOME, and ask again"
+    return error_response(Unavailable(f"the server cannot do this now: {error.strerror}", fix=fix))
 
 
 async def on_unexpected_error(_: Request, error: Exception) -> Response:

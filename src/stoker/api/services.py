@@ -16,6 +16,7 @@ from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.leading import not_leading
 from stoker.control.leases import Leases
+from stoker.control.live import LiveWorld
 from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
 from stoker.core.errors import BadSpec, NotFound, StokerError, TooLarge, UnsupportedType, Violation
@@ -47,6 +48,7 @@ class Services:
     store: Store
     commands: Commands
     queue: Queue
+    live: LiveWorld
     outlooks: Outlooks
     logs: Logs
     files: Files

@@ -49,7 +49,7 @@ async def follow(site: Services, job: str, *, logs: bool, after: int, to_end: bo
     """Tell what there is, and with `to_end` go on until the job has ended. The caller has checked that it exists."""
     told: dict[str, Any] = {}
     while True:
-        ring = site.bell.next()
+        ring = site.bell.next(job)
         listed = await run_in_threadpool(site.store.job, job)
         now = state_event(listed)
         if now != told:
@@ -71,7 +71,7 @@ async def lines(site: Services, job: str, wanted: Wanted, *, after: int, to_end:
     """The wanted lines after a position; with `to_end` also those that are still to come, and then how the job ended."""
     left = wanted.most
     while True:
-        ring = site.bell.next()
+        ring = site.bell.next(job)
         listed = await run_in_threadpool(
             site.store.job, job
         )  # before its lines: of one that has ended they are all there

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from stoker.core.changes import Change, Note, Order, Start
-from stoker.core.errors import StokerError
+from stoker.core.errors import StokerError, Unavailable
 from stoker.core.images import StandIns
 from stoker.core.job import Attempt, Job
 from stoker.core.launch import Launch, LaunchFile, Surroundings
@@ -54,7 +54,7 @@ class Enact:
                 continue  # its engine is not configured now; the attempt waits for it to come back
             try:
                 if isinstance(order, Start):
-                    engine.start(self.request(world.jobs[attempt.job], attempt))
+                    _start(engine, self.request(world.jobs[attempt.job], attempt))
                 else:
                     engine.stop(order.attempt, force=order.force)
             except Exception as error:  # one attempt's trouble is not the others'
@@ -112,6 +112,14 @@ def launch_files(job: Job) -> list[str]:
     """The URIs of the files that every replica fetches, by their numbers in the launch."""
     program = job.spec.program
     return [*program.packages, *([program.source] if program.source else [])]
+
+
+def _start(engine: Engine, request: Request) -> None:
+    """What keeps an engine from starting now, such as a full disk, is no failure of the job: the order is given again."""
+    try:
+        engine.start(request)
+    except Unavailable as error:
+        _log.error("%s cannot be started yet: %s", request.attempt, error)
 
 
 def _failed(attempt: Attempt, error: Exception, now: float) -> list[Note]:

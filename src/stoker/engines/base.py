@@ -55,7 +55,10 @@ class Engine(Protocol):
         ...
 
     def start(self, request: Request) -> None:
-        """Make every replica run. Idempotent by attempt; does nothing after `stop`. Raises EngineError if it cannot."""
+        """Make every replica run. Idempotent by attempt; does nothing after `stop`.
+
+        Raises EngineError if it cannot, and Unavailable if it cannot now: then it is asked again.
+        """
         ...
 
     def stop(self, attempt: str, *, force: bool) -> None:

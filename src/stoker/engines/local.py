@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
@@ -16,12 +17,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stoker.core.errors import EngineError
+from stoker.core.errors import EngineError, Unavailable
 from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Replica
 from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState, Standing
+from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
 
@@ -33,6 +35,7 @@ from .old_runs import KEEP_RUNS_DAYS, OldRuns, attempts_in
 
 HOST = "127.0.0.1"
 _ORPHANS_SECONDS = 10.0
+_LEAST_FREE_BYTES = 4 << 20
 _log = logging.getLogger("stoker.engine")
 
 
@@ -117,7 +120,11 @@ class LocalEngine:
         )
 
     def start(self, request: Request) -> None:
-        """Make the folders and start a supervisor in each. One that runs, or has run, is left alone."""
+        """Make the folders and start a supervisor in each. One that runs, or has run, is left alone.
+
+        Raises Unavailable for what may pass, so that the order is given again: no room on the disk, too many processes.
+        """
+        self._check_room()
         for name, words in request.replicas.items():
             folder = self._folder(request.attempt, name)
             if folder.should_stop() or folder.read_status() or folder.supervisor_lives():
@@ -141,7 +148,8 @@ class LocalEngine:
                 marked = {**os.environ, **self._marks(request.attempt, name)}
                 self._spawned[f"{request.attempt}/{name}"] = _Child(command, marked, folder.errors_file)
             except OSError as error:
-                raise EngineError(f"{name} cannot be started on this machine: {error}") from error
+                kind = Unavailable if error.errno in MAY_PASS else EngineError
+                raise kind(f"{name} cannot be started on this machine: {error}") from error
 
     def stop(self, attempt: str, *, force: bool) -> None:
         """Raise the fence, then tell the supervisors: TERM, upon which they give their program the grace; or KILL."""
@@ -250,6 +258,14 @@ class LocalEngine:
     def _marks(self, attempt: str, name: str) -> dict[str, str]:
         """The variables that all processes of a replica inherit."""
         return {"STOKER_REPLICA_ID": f"{attempt}/{name}", MARK: mark(self._runs, self._folder(attempt, name))}
+
+    def _check_room(self) -> None:
+        """A replica has to write down what it does from its first moment on. Raises Unavailable."""
+        free = shutil.disk_usage(self._cache).free
+        if free < _LEAST_FREE_BYTES:
+            raise Unavailable(
+                f"{self._runs.parent} has no room left for what a replica writes", fix="free some disk space there"
+            )
 
     def _visible_devices(self, replica: LaunchReplica) -> str:
         """Never a real GPU for a declared node: on a machine that has some, its replicas see none."""

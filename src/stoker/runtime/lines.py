@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from collections import deque
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Deque, Dict, List, Optional
 
+from .errors import complain
 from .server import LONGEST_PAUSE_SECONDS, Refused, Server, Unacceptable, Unreachable
 
 LONGEST_LINE_BYTES = 64 * 1024
 _LONGEST_CHARACTER_BYTES = 4  # in UTF-8, where all but the first are 10xxxxxx
 _LARGEST_BATCH_BYTES = 1 << 18
+_MOST_IN_MEMORY = 1000
 _CHATTY_BATCH_BYTES = 1 << 14
 _CHATTY_PAUSE_SECONDS = 0.05
 
@@ -48,10 +49,6 @@ class Lines:
         return [line] if line else []
 
 
-def _number(record: Dict[str, Any]) -> int:
-    return int(record["n"])
-
-
 def _last_writing(line: bytes) -> bytes:
     """What a screen would show of a line. A carriage return at its end stays: if more comes, that rewrites the line."""
     seen = line.rstrip(b"\r")
@@ -78,7 +75,7 @@ class Log:
     """Numbers every line and writes it to disk; a thread ships what is on disk. Remembers the last of both streams.
 
     The disk is the queue: a server that is away for long costs no memory here. Only when the disk is full are lines kept in
-    memory, the last thousand of them.
+    memory, the last thousand of them, until there is room again: no line goes to disk before one that was printed earlier.
     """
 
     def __init__(self, path: str, server: Optional[Server]) -> None:
@@ -87,9 +84,11 @@ class Log:
         self._number = 0
         self._shipped_to = self._file.tell()
         self._is_torn = False  # the last record on disk was cut off
-        self._was_torn = False  # so was some other, and is not JSON
-        self._unwritten: Deque[Dict[str, Any]] = deque(maxlen=1000)
+        self._was_full = False  # some record on disk may be cut off, and some may have been shipped from memory already
+        self._unwritten: Deque[str] = deque(maxlen=_MOST_IN_MEMORY)
+        self._shipped_number = 0  # of the last line, once the disk has been full
         self._report: Dict[str, Any] = {}
+        self._has_told = False
         self._ending = threading.Event()
         self._given_up = server is None
         self._server = server
@@ -99,6 +98,16 @@ class Log:
         self.last_errors: Deque[str] = deque(maxlen=200)
         self.last_output: Deque[str] = deque(maxlen=200)
         self._thread.start()
+
+    @property
+    def has_told(self) -> bool:
+        """Whether the server has taken the last report, or does not want any."""
+        return self._has_told or self._given_up
+
+    def is_on_disk(self) -> bool:
+        """Whether every line is on disk, now at the latest."""
+        with self._lock:
+            return self._write_to_disk([])
 
     @property
     def last_number(self) -> int:
@@ -124,33 +133,38 @@ class Log:
                 f'{{"n": {n}, "t": {now!r}, "s": "{stream}", "m": {quoted(line)}}}\n'
                 for n, line in enumerate(lines, first)
             ]
-            kept = self._write_to_disk(records)
-            for record in records[kept:]:  # a full disk here must not end the training: the server may have room
-                self._unwritten.append(json.loads(record))
+            self._write_to_disk(records)
         self._news.set()
 
-    def _write_to_disk(self, records: List[str]) -> int:
-        """Returns how many of them are on disk whole."""
+    def _write_to_disk(self, records: List[str]) -> bool:
+        """After those that had no room so far. Returns whether all are on disk.
+
+        The others stay in memory, to be shipped from there: a full disk must not end the training, and the server may have room.
+        """
+        records = [*self._unwritten, *records]
+        if not records:
+            return True
         data = "".join(records).encode()
         mend = b"\n" if self._is_torn else b""
         try:
-            written = self._file.write(mend + data) or 0
+            written = (self._file.write(mend + data) or 0) - len(mend)
         except OSError:
-            return 0
-        if written == len(mend) + len(data):
-            self._is_torn = False
-            return len(records)
-        written, kept = written - len(mend), 0
+            written = -len(mend)
+        kept = 0
         while kept < len(records) and written >= len(records[kept]):
             written -= len(records[kept])
             kept += 1
-        self._is_torn = self._was_torn = written != 0
-        return kept
+        if written >= 0:
+            self._is_torn = written > 0
+        self._unwritten = deque(records[kept:], _MOST_IN_MEMORY)
+        self._was_full = self._was_full or kept < len(records)
+        return not self._unwritten
 
     def report(self, what: Dict[str, Any]) -> None:
         """Tell the server something about the replica, after all lines before it. The newest holds all that earlier ones said."""
         with self._lock:
             self._report = what
+            self._has_told = False
         self._news.set()
 
     def drain(self, seconds: float) -> None:
@@ -183,19 +197,25 @@ class Log:
     def _ship_once(self) -> int:
         """One request with the next lines, and the report once there are no more. Returns its size; 0 if there was nothing."""
         with self._lock:
+            if self._unwritten:
+                self._write_to_disk([])  # there may be room again
             data, offset, is_all = self._read_from_disk()
-            if self._was_torn or self._unwritten:
-                data = self._with_unwritten(data, is_all)
+            last = self._shipped_number
+            if self._was_full:
+                data, last = self._whole_and_new(data, is_all)
             report: Dict[str, Any] = {}
             if is_all:
                 report, self._report = self._report, {}
         if not data and not report:
-            return 0
+            passed, self._shipped_to = offset - self._shipped_to, offset
+            return passed
         rest = (", " + json.dumps(report)[1:]) if report else "}"
         lines = data[:-1].replace(b"\n", b",")  # a record is JSON and has no newline of its own
         body = b'{"lines": [' + lines + b"]" + rest.encode()
         self._send("report" if report else "lines", body)
-        self._shipped_to = offset
+        self._shipped_to, self._shipped_number = offset, last
+        with self._lock:
+            self._has_told = bool(report) and not self._report
         return len(body)
 
     def _read_from_disk(self) -> "tuple[bytes, int, bool]":
@@ -206,18 +226,18 @@ class Log:
         end = data.rfind(b"\n") + 1
         return data[:end], self._shipped_to + end, len(data) < _LARGEST_BATCH_BYTES
 
-    def _with_unwritten(self, records: bytes, is_all: bool) -> bytes:
-        """The same with what could not be written, in its place, and without what a full disk has cut off."""
-        lines: List[Dict[str, Any]] = []
-        for record in records.splitlines():
+    def _whole_and_new(self, records: bytes, is_all: bool) -> "tuple[bytes, int]":
+        """These and those in memory, without what a full disk has cut off or was shipped from memory; and the last number."""
+        last, found = self._shipped_number, []
+        for record in [*records.splitlines(), *(r.encode() for r in self._unwritten if is_all)]:
             try:
-                lines.append(json.loads(record))
+                number = json.loads(record)["n"]
             except ValueError:
-                continue  # it was kept in memory
-        while self._unwritten and (is_all or (lines and self._unwritten[0]["n"] < lines[-1]["n"])):
-            lines.append(self._unwritten.popleft())
-        lines.sort(key=_number)  # the server takes a replica's lines in their order
-        return "".join(json.dumps(line) + "\n" for line in lines).encode()
+                continue  # it stands whole further on, or in memory
+            if number > last:
+                last = number
+                found.append(record.strip() + b"\n")
+        return b"".join(found), last
 
     def _send(self, what: str, body: bytes) -> None:
         pause = 0.05
@@ -228,7 +248,7 @@ class Log:
             except Refused:
                 self._given_up = True
             except Unacceptable as error:
-                print(f"the server does not take these lines: {error}", file=sys.stderr)
+                complain(f"the server does not take these lines: {error}")
                 return
             except Unreachable:
                 time.sleep(pause)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from . import cgroups
-from .errors import CannotStart
+from .errors import MAY_PASS, CannotStart, complain
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
 from .kernel import Kernel
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
+_FULL_DISK_SECONDS = 0.5
 _MOST_MESSAGE_CHARACTERS = 2048
 # Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
@@ -91,7 +91,9 @@ class Supervisor:
                 return self._end_cut_off()
             self.log.write("service", f"cannot start: {error}")
             found = examine_text(str(error))
-            return self._end(seen="FAILED", message=str(error), sign=found.sign, evidence=found.evidence)
+            may_pass = isinstance(error, OSError) and error.errno in MAY_PASS
+            state = "LOST" if may_pass else "FAILED"
+            return self._end(seen=state, message=str(error), sign=found.sign, evidence=found.evidence)
         # 4. The outcome, after the last line of the log.
         self._tidy()
         if self.lease.is_over and (ended.was_stopped or ended.code != 0):
@@ -254,15 +256,25 @@ class Supervisor:
     def _tell(self, **news: Any) -> None:
         """Write to disk what is new, then ship it."""
         self._status.update(news, at=time.time(), last_line=self.log.last_number)
+        self._write_status()
+        self.log.report(dict(self._status))
+
+    def _write_status(self) -> bool:
+        """Never before the lines that it counts, for who reads it takes those from the disk. Returns whether there was room."""
+        if not self.log.is_on_disk():
+            return False
         try:
             self.folder.write_status(self._status)
         except OSError as error:  # a full disk: the server hears of it all the same
-            print(f"the status cannot be written: {error}", file=sys.stderr)
-        self.log.report(dict(self._status))
+            complain(f"the status cannot be written: {error}")
+            return False
+        return True
 
     def _end(self, **news: Any) -> None:
-        """The final status counts once it is on disk; the server hears of it after the last line."""
+        """The final status has to be on disk or with the server: an end that nobody knows would be taken for a loss."""
         self._tell(**news)
+        while not (self.log.has_told or self._write_status()):
+            time.sleep(_FULL_DISK_SECONDS)
         self.log.drain(DRAIN_SECONDS)
 
     def _end_cut_off(self) -> None:
@@ -334,7 +346,7 @@ def main(path: str) -> int:
     try:
         supervisor.supervise()
     except Exception as error:
-        print(f"the supervisor failed: {error!r}", file=sys.stderr)
+        complain(f"the supervisor failed: {error!r}")
         supervisor._end(seen="FAILED", message=f"the supervisor failed: {error!r}")
         raise
     return 0

@@ -32,6 +32,9 @@ class Kind(IntEnum):
         return cls.PREEMPTIBLE if spec.preemptible else cls.RESUMABLE if spec.resumable else cls.OTHER
 
 
+_FEW = 64
+
+
 class Runners:
     """Live attempts that nobody has asked to stop, by queue and kind, each in the order in which they are victims.
 
@@ -75,6 +78,11 @@ class Runners:
             self._rank[attempt.id] = None
             self.version += 1
             heapq.heappush(self._growing, (attempt.placed_at + self._rules.site.preemption.quantum_seconds, attempt.id))
+            if (
+                len(self._growing) > 2 * len(self._where) + _FEW
+            ):  # where nobody wants another's place, nobody looks here
+                self._growing = [turn for turn in self._growing if turn[1] in self._where]
+                heapq.heapify(self._growing)
 
     def discard(self, attempt: str) -> None:
         """It runs no more, or is about to stop."""

@@ -34,7 +34,7 @@ from .schema import attempts, holdings, jobs, node_records, nodes, story
 FORMAT = "stoker-backup-1"
 MANIFEST = "manifest.json"
 TABLES = (jobs, attempts, holdings, nodes, node_records, story)
-ALWAYS = ("token", "config.yaml", "site.toml")
+ALWAYS = ("token", "replica.key", "tokens.json", "config.yaml", "site.toml")
 FILES = ("buckets", "uploads", "objects.db")
 _ROWS_AT_ONCE = 1000
 

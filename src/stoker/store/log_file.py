@@ -12,6 +12,7 @@ everything that any reader has seen already. Nobody who reads on from where they
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import threading
@@ -234,7 +235,7 @@ def _write_whole(file: IO[bytes], data: bytes, begin: int) -> None:
     """All of it or nothing: what a full disk has cut off is taken back, so that it can be shipped again. Raises OSError."""
     try:
         if file.write(data) != len(data):
-            raise OSError("the disk is full")
+            raise OSError(errno.ENOSPC, "the disk is full")
     except OSError:
         file.truncate(begin)
         raise

@@ -20,7 +20,7 @@ from stoker.api.services import Services, read_json, services
 from stoker.control.enact import launch_files
 from stoker.core.changes import Note
 from stoker.core.errors import BadSpec, Conflict, NotFound, Violation
-from stoker.core.ids import job_id
+from stoker.core.ids import job_id, job_of_attempt
 from stoker.core.job import Attempt, Replica
 from stoker.core.states import AttemptState, ReplicaState, Standing
 from stoker.core.world import tells_news
@@ -42,7 +42,7 @@ async def join(project: str, number: str, replica: str, request: Request) -> Any
     addresses = body.get("addresses") if isinstance(body, dict) else None
     await run_in_threadpool(_report, site, attempt, replica, {"seen": "STARTING", "addresses": addresses})
     for _ in range(int(JOIN_SECONDS)):
-        ring = site.bell.next()
+        ring = site.bell.next(job_of_attempt(attempt))
         found = await run_in_threadpool(_live, site, attempt)
         if all(r.addresses for r in found.replicas):
             return {"cluster": _cluster(found)}

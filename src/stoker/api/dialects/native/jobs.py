@@ -23,11 +23,9 @@ router = a_router("jobs")
 @router.get("/jobs", responses=declares(LiveJobs))
 def list_live_jobs(request: Request) -> Response:
     """What waits or runs, of every project that the token opens, in the order of submission."""
-    jobs = services(request).store.world().jobs.values()
-    ids, sees = (
-        [split_job_id(job.id) for job in sorted(jobs, key=lambda job: job.submitted_at)],
-        access_of(request).sees,
-    )
+    sees = access_of(request).sees
+    with services(request).live.look() as world:
+        ids = [split_job_id(job.id) for job in sorted(world.jobs.values(), key=lambda job: job.submitted_at)]
     found: LiveJobs = {"jobs": [{"project": project, "name": name} for project, name in ids if sees(project)]}
     return answer(found)
 

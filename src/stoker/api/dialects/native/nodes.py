@@ -35,7 +35,8 @@ _Sees = Callable[[str], bool]  # whether who asks may see a project
 @router.get("/nodes", responses=declares(Nodes))
 def list_nodes(request: Request) -> Response:
     """The nodes, with what is free on them: the real ones first, then by name."""
-    found: Nodes = {"nodes": _rows(services(request).store.world(), access_of(request).sees)}
+    with services(request).live.look() as world:
+        found: Nodes = {"nodes": _rows(world, access_of(request).sees)}
     return answer(found)
 
 

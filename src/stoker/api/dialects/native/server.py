@@ -22,15 +22,17 @@ router = a_router("server")
 def get_status(request: Request) -> Response:
     """What this server is and has."""
     site = services(request)
-    world, leader = site.store.world(), site.store.leader()
+    leader = site.store.leader()
+    with site.live.look() as world:
+        nodes, jobs, attempts = len(world.nodes), len(world.jobs), len(world.attempts)
     found: Status = {
         "version": __version__,
         "home": str(site.config.home),
         "leads": site.leads(),
         "leader": leader.who if leader else "",
         "engines": list(site.engines),
-        "nodes": len(world.nodes),
-        "jobs": {"live": len(world.jobs), "running": len(world.attempts)},
+        "nodes": nodes,
+        "jobs": {"live": jobs, "running": attempts},
         "isolation": {
             "level": site.isolation.level,
             "asked": site.isolation.asked,
@@ -71,7 +73,8 @@ def list_settings(request: Request) -> Response:
 def shut_down(request: Request) -> Response:
     """End the server. Jobs that run go on, and are found again by the next server."""
     site = services(request)
-    running = [split_job_id(attempt.job)[1] for attempt in site.store.world().attempts.values()]
+    with site.live.look() as world:
+        running = [split_job_id(attempt.job)[1] for attempt in world.attempts.values()]
     site.shut_down()
     found: Farewell = {"running": running}
     return answer(found)

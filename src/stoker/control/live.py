@@ -1,0 +1,38 @@
+"""The live world, for those who only look at it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from stoker.core.world import World, apply
+from stoker.store.base import Store
+
+_LONGEST_WAY_BEHIND = 10_000  # changes; beyond, reading all rows anew is quicker
+
+
+class LiveWorld:
+    """A World of its own that follows the story, so that a look costs what has changed since the last one, and not all rows.
+
+    Safe to use from any thread.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._world: World | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def look(self) -> Iterator[World]:
+        """The world as it is now. Nobody may write into it, or keep it beyond this."""
+        with self._lock:
+            world, self._world = self._world, None  # one that is left half carried on is dropped
+            if world is None or self._store.position() - world.position > _LONGEST_WAY_BEHIND:
+                world = self._store.world()
+            elif self._store.position() != world.position:
+                for line in self._store.story(after=world.position):
+                    apply(world, line.change)
+                    world.position = line.n
+            self._world = world
+            yield world
