@@ -106,7 +106,9 @@ class GroupCommit:
                 except queue.Empty:
                     break
             open_for_work = None not in batches
-            self._write([batch for batch in batches if batch is not None])
+            found = [batch for batch in batches if batch is not None]
+            if found:
+                self._write(found)
 
     def _write(self, batches: Sequence[_Batch]) -> None:
         """One transaction for all; each batch stands or falls alone. Nobody hears of success before the commit."""
