@@ -12,6 +12,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from stoker.runtime.sandbox import Sandbox, give_to
 
 LEVELS = ("auto", "0", "1", "2")
 _TRY_SECONDS = 10.0
+_END_SECONDS = 5.0
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
 _FIRST_USER, _LAST_USER = 20_000, 29_999
 
@@ -86,7 +88,9 @@ class Isolation:
         """End what is in a control group, and remove it."""
         if self.groups:
             folders = self.groups.group(name)
-            cgroups.kill(folders[0])
+            until = time.monotonic() + _END_SECONDS
+            while not cgroups.kill(folders[0]) and time.monotonic() < until:
+                time.sleep(0.01)
             cgroups.remove(folders)
 
     def words(self, owner: str, folders: Sequence[str]) -> Mapping[str, Any]:
