@@ -152,8 +152,8 @@ class Isolation:
         if is_kept or is_system or hidden or (user_home and _is_in(user_home, folder)):
             raise EngineError(
                 f"programs may not write to {folder} at isolation level {self.level}: it holds parts of the system, of"
-                " Stoker or hidden files",
-                fix="choose another job directory; or allow it: stoker config set job_folders FOLDER",
+                " Stoker or hidden files; choose another job directory, or let the admin allow it: stoker config set"
+                " job_folders FOLDER"
             )
 
     def _user(self, owner: str) -> int:
@@ -164,8 +164,8 @@ class Isolation:
             free = sorted(set(range(self.users[0], self.users[1] + 1)) - set(known.values()))
             if not free:
                 raise EngineError(
-                    f"no user is left for the jobs of {owner}",
-                    fix="stoker config set job_users FIRST-LAST, a wider range",
+                    f"no user is left for the jobs of {owner}: a wider range is needed, stoker config set job_users"
+                    " FIRST-LAST"
                 )
             known[owner] = free[0]
             write_whole(str(path), json.dumps(known, indent=1))
