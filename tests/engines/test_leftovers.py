@@ -20,6 +20,7 @@ from stoker.engines.leftovers import mark_of_home
 from stoker.engines.local import LocalEngine
 from stoker.runtime import cgroups
 from stoker.runtime.cgroups import Cgroups
+from stoker.runtime.folder import Folder
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, look, until
 from tests.contract.test_engines import a_local_engine
@@ -87,7 +88,7 @@ def start_hiding(engine: LocalEngine, home: Path) -> psutil.Process:
     wait_until(lambda: [line["m"] for line in engine.logs(ATTEMPT, "chief-0", 0)] == ["ready"])
     (found,) = wait_until(lambda: hidden(f"child of {name}"))
     if engine.isolation.level == 0 and engine.isolation.groups is None:
-        wait_until(lambda: str(found.pid) in (home / FOLDER / "processes.json").read_text())
+        wait_until(lambda: str(found.pid) in str(Folder(str(home / FOLDER)).read_processes()))
     return found
 
 
@@ -106,6 +107,7 @@ def test_the_program_gets_its_grace(engine: LocalEngine, tmp_path: Path) -> None
     script = """
 import signal, sys, time
 def save(*_):
+    time.sleep(0.3)  # a checkpoint takes its time
     open("saved", "a").write("saved")
     sys.exit(143)
 signal.signal(signal.SIGTERM, save)
@@ -150,6 +152,16 @@ def test_an_attempt_that_nobody_knows_is_ended_when_the_server_starts(engine: Lo
     heir.adopt([])
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
     assert look(heir).state is ReplicaState.LOST
+
+
+def test_what_a_killed_supervisor_of_no_live_attempt_left_is_ended_when_the_server_starts(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    child = start_hiding(engine, tmp_path)
+    os.kill(supervisor(tmp_path), signal.SIGKILL)
+    wait_until(lambda: not Folder(str(tmp_path / FOLDER)).supervisor_lives())
+    a_local_engine(tmp_path, isolation=engine.isolation).adopt([])
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
 def test_what_an_ended_attempt_left_is_ended_when_the_server_starts(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from stoker.runtime.sandbox import Sandbox, give_to
 
 LEVELS = ("auto", "0", "1", "2")
 _TRY_SECONDS = 10.0
+_END_SECONDS = 5.0
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
 _FIRST_USER, _LAST_USER = 20_000, 29_999
 
@@ -57,7 +59,8 @@ class Isolation:
     @property
     def ended_by(self) -> str:
         """How processes are found and ended that a killed supervisor leaves behind."""
-        certain = (["PID namespace"] if self.level else []) + ([self.groups.kind] if self.groups else [])
+        has_group = self.groups and (self.limits or not self.level)
+        certain = (["PID namespace"] if self.level else []) + ([self.groups.kind] if has_group and self.groups else [])
         return ", ".join(certain) or "what the supervisor noted, and a variable"
 
     @property
@@ -69,8 +72,13 @@ class Isolation:
         return ", ".join(parts)
 
     def group(self, name: str) -> list[str]:
-        """Make a control group, where that can be done. Returns its folders. Raises OSError."""
-        return self.groups.make(name, self.memory_bytes, self.processes) if self.groups else []
+        """Make a control group, where that can be done. Returns its folders. Raises OSError.
+
+        A sandbox has a PID namespace: it needs a group for limits alone, and a start costs some milliseconds less without.
+        """
+        if self.groups is None or (self.level and not self.limits):
+            return []
+        return self.groups.make(name, self.memory_bytes, self.processes)
 
     def groups_of(self, beginning: str) -> set[str]:
         """The control groups whose names begin so."""
@@ -80,7 +88,9 @@ class Isolation:
         """End what is in a control group, and remove it."""
         if self.groups:
             folders = self.groups.group(name)
-            cgroups.kill(folders[0])
+            until = time.monotonic() + _END_SECONDS
+            while not cgroups.kill(folders[0]) and time.monotonic() < until:
+                time.sleep(0.01)
             cgroups.remove(folders)
 
     def words(self, owner: str, folders: Sequence[str]) -> Mapping[str, Any]:
@@ -142,8 +152,8 @@ class Isolation:
         if is_kept or is_system or hidden or (user_home and _is_in(user_home, folder)):
             raise EngineError(
                 f"programs may not write to {folder} at isolation level {self.level}: it holds parts of the system, of"
-                " Stoker or hidden files",
-                fix="choose another job directory; or allow it: stoker config set job_folders FOLDER",
+                " Stoker or hidden files; choose another job directory, or let the admin allow it: stoker config set"
+                " job_folders FOLDER"
             )
 
     def _user(self, owner: str) -> int:
@@ -154,8 +164,8 @@ class Isolation:
             free = sorted(set(range(self.users[0], self.users[1] + 1)) - set(known.values()))
             if not free:
                 raise EngineError(
-                    f"no user is left for the jobs of {owner}",
-                    fix="stoker config set job_users FIRST-LAST, a wider range",
+                    f"no user is left for the jobs of {owner}: a wider range is needed, stoker config set job_users"
+                    " FIRST-LAST"
                 )
             known[owner] = free[0]
             write_whole(str(path), json.dumps(known, indent=1))

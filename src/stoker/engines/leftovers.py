@@ -49,6 +49,8 @@ def end_leftovers(folder: Folder, mark: str) -> bool:
         is_empty = all([cgroups.kill(group) for group in groups[:1]])
         if not _end(lambda process: _bears(process, mark, known)) and is_empty:
             cgroups.remove(groups)
+            with suppress(OSError):
+                os.unlink(folder.processes_file)  # nobody need look again
             return True
     return False
 

@@ -174,13 +174,14 @@ class LocalEngine:
 
     def adopt(self, live: Collection[str]) -> None:
         """Take over what an earlier server left here. What is of no live attempt is ended at once: its devices count as free."""
-        kept = set()
+        kept: set[str] = set()
         for attempt in attempts_in(self._runs):
             folders = self._folders(attempt)
-            if attempt not in live and any(folder.supervisor_lives() and not _has_ended(folder) for folder in folders):
-                _log.warning("%s runs and is known no more: it is ended", attempt)
+            strays = [f for f in folders if attempt not in live and not _has_ended(f) and _may_run(f)]
+            if strays:
+                _log.warning("%s may run and is not live: it is ended", attempt)
                 self.stop(attempt, force=True)
-                self._wait_for_end(folders)
+                self._wait_for_end(strays)
             kept |= {mark(self._runs, f) for f in folders if attempt in live or f.supervisor_lives()}
         for name in self.isolation.groups_of(mark_of_home(self._runs)) - kept:
             self.isolation.end_group(name)
@@ -318,6 +319,11 @@ def _has_ended(folder: Folder) -> bool:
         return folder.read_status().get("seen") in FINAL_REPLICA_STATES
     except (ValueError, OSError):
         return False
+
+
+def _may_run(folder: Folder) -> bool:
+    """Whether its supervisor lives, or was killed and left notes of processes that nobody has looked for yet."""
+    return folder.supervisor_lives() or os.path.exists(folder.processes_file)
 
 
 def _pid(folder: Folder) -> int:

@@ -7,9 +7,7 @@ is left. Version 2 kills a group in one go; in version 1 the group is frozen, so
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
 import time
 from typing import Dict, Iterator, List, Optional
 
@@ -120,6 +118,9 @@ def _pids(folder: str) -> Iterator[int]:
 
 def _works(base: str) -> bool:
     """Whether a group can be made here, entered and killed."""
+    import shutil  # costs a supervisor, which never asks, some milliseconds
+    import subprocess
+
     sleep = shutil.which("sleep")
     probe = os.path.join(base, f"probe-{os.getpid()}")
     if sleep is None:
