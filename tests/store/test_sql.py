@@ -1,4 +1,4 @@
-"""What only the database does: survive, refuse a newer schema, fail well when the disk is full."""
+"""What only the database does: survive, and fail well when the disk is full."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,9 @@ import sqlalchemy as sa
 
 from stoker.core.changes import Cancel, Submit
 from stoker.core.errors import StokerError, Unavailable
-from stoker.core.states import AttemptState, JobState
-from stoker.store.base import Which
-from stoker.store.migrate import NEWEST
-from stoker.store.rows import encode
 from stoker.store.schema import metadata
 from stoker.store.sql import SqlStore
 from tests.builders import a_job
-from tests.contract.store_contract import an_attempt
 
 
 def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -77,76 +71,6 @@ def test_a_full_disk_refuses_the_new_and_keeps_the_old(tmp_path: Path) -> None:
     assert store.job("p/first").job == a_job("first")
     position = store.position()
     assert [line.n for line in store.story()] == list(range(1, position + 1))
-    store.close()
-
-
-def test_a_newer_schema_is_refused_with_a_way_out(tmp_path: Path) -> None:
-    SqlStore(tmp_path / "s.db").close()
-    with sqlite3.connect(tmp_path / "s.db") as db:
-        db.execute("UPDATE alembic_version SET version_num = '9999'")
-    db.close()
-    with pytest.raises(Unavailable, match="newer Stoker"):
-        SqlStore(tmp_path / "s.db")
-
-
-def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:
-    """A database that walked every step equals one that was made at once."""
-    from alembic import command
-    from alembic.config import Config
-
-    from stoker.store.migrate import STEPS
-
-    def tables(path: Path) -> dict[str, list[str]]:
-        engine = sa.create_engine(f"sqlite:///{path}")
-        inspector = sa.inspect(engine)
-        found = {
-            name: sorted(
-                [f"{c['name']} {c['type']} {c['nullable']} {c['primary_key']}" for c in inspector.get_columns(name)]
-                + [f"{i['name']} {i['column_names']} {i['unique']}" for i in inspector.get_indexes(name)]
-                + [str(u["column_names"]) for u in inspector.get_unique_constraints(name)]
-            )
-            for name in inspector.get_table_names()
-            if name not in ("alembic_version", "sqlite_sequence")
-        }
-        engine.dispose()
-        return found
-
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 'walked.db'}")
-    config = Config()
-    config.set_main_option("script_location", str(STEPS))
-    with engine.begin() as db:
-        config.attributes["connection"] = db
-        command.upgrade(config, NEWEST)
-    engine.dispose()
-    SqlStore(tmp_path / "made.db").close()
-    assert tables(tmp_path / "walked.db") == tables(tmp_path / "made.db")
-    assert set(tables(tmp_path / "made.db")) == set(metadata.tables)
-
-
-def test_what_an_older_stoker_wrote_is_found_by_its_lists(tmp_path: Path) -> None:
-    """A database of the first schema, with a job that has ended after its second attempt."""
-    from alembic import command
-    from alembic.config import Config
-
-    from stoker.store.migrate import STEPS
-
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 's.db'}")
-    config = Config()
-    config.set_main_option("script_location", str(STEPS))
-    ended = replace(a_job("ended"), state=JobState.FAILED, tries=2)
-    with engine.begin() as db:
-        config.attributes["connection"] = db
-        command.upgrade(config, "0001")
-        for job, live in ((ended, 0), (a_job("new"), 1)):
-            row = (job.id, live, encode(job))
-            db.exec_driver_sql("INSERT INTO jobs (id, project, live, body) VALUES (?, 'p', ?, ?)", row)
-        second = replace(an_attempt("p/ended", 2), state=AttemptState.ENDED)
-        db.exec_driver_sql("INSERT INTO attempts VALUES ('p/ended.2', 'p/ended', 2, 0, ?)", (encode(second),))
-    engine.dispose()
-    store = SqlStore(tmp_path / "s.db")
-    assert [(x.job, x.attempt) for x in store.jobs("p")] == [(a_job("new"), None), (ended, second)]
-    assert [x.job for x in store.jobs("p", which=Which(states=frozenset({JobState.FAILED})))] == [ended]
-    assert len(store.jobs("p", which=Which(dialect=a_job().request.dialect))) == 2
     store.close()
 
 
