@@ -119,6 +119,7 @@ TYPES = {
     "_seconds": "seconds, 0 to 86400",
     "_table": "name=value,…",
     "_database": "a URL",
+    "_megabytes": "megabytes",
 }
 
 

@@ -46,6 +46,7 @@ from stoker.store.lead import lead_of
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
+from stoker.store.room import Room
 from stoker.store.sql import SqlStore
 
 _log = logging.getLogger("stoker")
@@ -93,7 +94,8 @@ def build(
     engines: dict[str, Engine] = {"local": engine}
     store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     files = make_files(config)
-    objects = Objects(files, home)
+    room = Room(config["reserve_mb"])
+    objects = Objects(files, home, room)
     logs = Logs(home / "logs", writes=leads)
     rules = rules_of(read_site(config))
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
@@ -119,7 +121,14 @@ def build(
     services = Services(
         config=config,
         store=store,
-        commands=Commands(store=store, files=files, rules=rules, clock=clock, images=images),
+        commands=Commands(
+            store=store,
+            files=files,
+            rules=rules,
+            clock=clock,
+            images=images,
+            check_room=lambda: room.check(home, "new jobs"),
+        ),
         queue=Queue(store, rules, clock),
         outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
         logs=logs,

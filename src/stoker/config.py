@@ -87,6 +87,13 @@ def _seconds(value: Any) -> float:
     return float(text)
 
 
+def _megabytes(value: Any) -> float:
+    text = str(value)
+    if isinstance(value, bool) or not text.replace(".", "", 1).isdecimal() or float(text) > 1e9:
+        raise ValueError("megabytes, 0 or more, are needed")
+    return float(text)
+
+
 def _table(value: Any) -> dict[str, str]:
     if isinstance(value, str):
         pairs = [pair.partition("=") for pair in value.split(",") if pair]
@@ -136,6 +143,13 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "Where the state is kept: a URL such as `postgresql://user:password@host/stoker` (docs/reliability.md). Default:"
         " SQLite, in the file `stoker.db` in the home.",
+    ),
+    Setting(
+        "reserve_mb",
+        _megabytes,
+        64.0,
+        "While the disk of the home has less free, in megabytes, new jobs and uploads are refused, so that those that run"
+        " can go on.",
     ),
     Setting("hold", _flag, False, "Accept jobs, but start none (an admin's pause)."),
     Setting("fake", _text, "", "Virtual nodes to declare, such as 10x4xT4,3xn1-highmem-8."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
@@ -36,6 +36,7 @@ class Commands:
     clock: Clock
     images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
+    check_room: Callable[[], None] = lambda: None  # raises Unavailable while there is none for new jobs
 
     def submit(
         self,
@@ -52,8 +53,9 @@ class Commands:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
 
         Raises NotReady for packages that cannot be read and for what no node or no queue of that name could ever hold,
-        AlreadyExists for a taken id.
+        AlreadyExists for a taken id, Unavailable while the disk is nearly full.
         """
+        self.check_room()
         row, nodes = self.would_submit(
             project, name, spec, request=request, labels=labels, owner=owner, rehearse=rehearse, fields=fields
         )

@@ -17,7 +17,7 @@ from stoker.api.download import file_response
 from stoker.api.services import Services, read_json, services
 from stoker.control.enact import launch_files
 from stoker.core.changes import Note
-from stoker.core.errors import BadSpec, Conflict, NotFound, Violation
+from stoker.core.errors import BadSpec, Conflict, NotFound, Unavailable, Violation
 from stoker.core.ids import job_id
 from stoker.core.job import Attempt, Replica
 from stoker.core.states import AttemptState, ReplicaState
@@ -95,7 +95,10 @@ def _keep_lines(site: Services, attempt: str, replica: str, body: Any) -> None:
     found = body.get("lines", []) if isinstance(body, dict) else None
     if not isinstance(found, list) or not all(map(_is_line, found)):
         raise BadSpec([Violation("lines", "a list of {n, t, s, m} is needed")])
-    site.logs.append(attempt, replica, found)
+    try:
+        site.logs.append(attempt, replica, found)
+    except OSError as error:
+        raise Unavailable(f"the output cannot be kept now: {error.strerror or error}") from error
 
 
 def _is_line(line: Any) -> bool:
