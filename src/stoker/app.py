@@ -200,6 +200,9 @@ def serve(config: Config, *, standby: bool = False) -> None:
             leading.begin()
         else:
             home.mkdir(parents=True, exist_ok=True)
+            for left in home.glob("standby-*.json"):  # by one that was killed
+                if not psutil.pid_exists(_pid_in(left)):
+                    left.unlink(missing_ok=True)
             _write(mine, json.dumps(about))
         leading.start()
         does = "leads" if is_first else "stands by"
