@@ -127,6 +127,7 @@ TYPES = {
     "_limit": "0 (none) to 1000000",
     "_table": "name=value,…",
     "_database": "a URL",
+    "_megabytes": "megabytes",
 }
 
 

@@ -40,7 +40,7 @@ def postgresql(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
         run: dict[str, Any] = {**user, "check": True, "cwd": folder, "stdout": subprocess.DEVNULL}
         data = folder / "data"
         subprocess.run([programs / "initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-D", data, "-N"], **run)
-        options = f"-k {folder} -c listen_addresses= -c fsync=off -c max_connections=200"
+        options = f"-k {folder} -c listen_addresses= -c fsync=off -c autovacuum=off -c max_connections=200"
         subprocess.run(
             [programs / "pg_ctl", "-w", "-D", data, "-l", folder / "log", "-o", options, "start"],
             **run,

@@ -30,7 +30,7 @@ from stoker.control.leading import Leading
 from stoker.control.live import LiveWorld
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
-from stoker.control.room import Room
+from stoker.control.queue_limit import QueueLimit
 from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
@@ -51,6 +51,7 @@ from stoker.store.lead import lead_of
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
+from stoker.store.room import Room
 from stoker.store.sql import SqlStore
 
 MOST_FILES = 65_536
@@ -105,7 +106,8 @@ def build(
     engines: dict[str, Engine] = {"local": local}
     store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     files = make_files(config)
-    objects = Objects(files, home)
+    room = Room(config["reserve_mb"])
+    objects = Objects(files, home, room)
     logs = Logs(home / "logs", writes=leads)
     rules = rules_of(read_site(config))
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
@@ -137,7 +139,8 @@ def build(
             rules=rules,
             clock=clock,
             images=images,
-            room=Room(store, clock, config["queued_jobs_per_user"]),
+            check_room=lambda: room.check(home, "new jobs"),
+            queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),
         live=LiveWorld(store),
@@ -220,6 +223,9 @@ def serve(config: Config, *, standby: bool = False) -> None:
             leading.begin()
         else:
             home.mkdir(parents=True, exist_ok=True)
+            for left in home.glob("standby-*.json"):  # by one that was killed
+                if not psutil.pid_exists(_pid_in(left)):
+                    left.unlink(missing_ok=True)
             _write(mine, json.dumps(about))
         leading.start()
         make_room_for_many()

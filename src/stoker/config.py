@@ -93,6 +93,13 @@ def _limit(value: Any) -> int:
     return int(value)
 
 
+def _megabytes(value: Any) -> float:
+    text = str(value)
+    if isinstance(value, bool) or not text.replace(".", "", 1).isdecimal() or float(text) > 1e9:
+        raise ValueError("megabytes, 0 or more, are needed")
+    return float(text)
+
+
 def _table(value: Any) -> dict[str, str]:
     if isinstance(value, str):
         pairs = [pair.partition("=") for pair in value.split(",") if pair]
@@ -184,6 +191,13 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "queued_jobs_per_user", _limit, 100_000, "How many jobs of one user may wait at the same time; 0: no limit."
+    ),
+    Setting(
+        "reserve_mb",
+        _megabytes,
+        64.0,
+        "While the disk of the home has less free, in megabytes, new jobs and uploads are refused, so that those that run"
+        " can go on.",
     ),
     Setting("hold", _flag, False, "Accept jobs, but start none (an admin's pause)."),
     Setting("fake", _text, "", "Virtual nodes to declare, such as 10x4xT4,3xn1-highmem-8."),

@@ -110,5 +110,7 @@ def test_who_hangs_leads_no_more_and_writes_nothing_when_it_wakes_up(postgresql_
         assert not two.leader.status()["leads"]
         wait_until(lambda: "stands by" in (two.home / "server.log").read_text().splitlines()[-1])  # it has seen it, too
         two.check_end("survivor", flag)
-        leader = two.leader.status()["leader"]
-        assert leader == two.second.url
+        assert two.leader.status()["leader"] == two.second.url
+        os.kill(two.first.pid, signal.SIGKILL)  # what it still held of the home goes with it, and nobody misses that
+        found = embedded.find(read_config({"STOKER_HOME": str(two.home)}))
+        assert found is not None and found.url == two.second.url

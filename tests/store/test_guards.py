@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from stoker.core.changes import Cancel, MoveAttempt, MoveJob, Note, Open, Submit
+from stoker.core.changes import Cancel, MoveAttempt, MoveJob, NodeSeen, Note, Open, Submit
 from stoker.core.errors import Deposed, IllegalMove
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.store.guards import GUARDS
 from stoker.store.sql import SqlStore
-from tests.builders import a_job
+from tests.builders import a_job, a_node
 from tests.conftest import wait_until
 from tests.contract.store_contract import an_attempt
 
@@ -102,6 +102,32 @@ def test_a_second_server_cannot_do_what_the_first_has_made_illegal(two: tuple[Sq
     assert [line.n for line in second.story()] == list(range(1, position + 1))
 
 
+def test_who_writes_by_hand_waits_for_the_turn(postgresql_database: str) -> None:
+    """Two that insert at the same moment do not see each other's rows: the guard lets one in after the other."""
+    store = SqlStore(postgresql_database)
+    insert = "INSERT INTO holdings (node, device, attempt, milli) VALUES ('n0', '0', 'x', 600)"
+    refused: list[Exception] = []
+
+    def second() -> None:
+        with store._engine.connect() as db:
+            try:
+                db.exec_driver_sql(insert)
+            except sa.exc.IntegrityError as error:
+                refused.append(error)
+
+    with store._engine.connect() as db:
+        db.exec_driver_sql("BEGIN")
+        db.exec_driver_sql(insert)
+        thread = threading.Thread(target=second)
+        thread.start()
+        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        wait_until(lambda: not thread.is_alive() or db.exec_driver_sql(waits).scalar_one(), 5.0)
+        db.commit()
+        thread.join()
+        assert refused and db.exec_driver_sql("SELECT sum(milli) FROM holdings").scalar_one() == 600
+    store.close()
+
+
 def test_a_job_that_would_end_with_a_live_attempt_is_refused_alone(two: tuple[SqlStore, SqlStore]) -> None:
     first, _ = two
     with pytest.raises(IllegalMove, match="an attempt of the job lives"):
@@ -117,6 +143,8 @@ def test_each_sees_what_the_other_writes(two: tuple[SqlStore, SqlStore]) -> None
     position = first.commit([Cancel(job="p/k", why="w", at=3.0)], by="u")
     wait_until(lambda: second.position() == position, 5.0)
     assert heard[-1] == position
+    position = first.commit([NodeSeen(node=a_node("n0", 4))], by="loop")
+    wait_until(lambda: second.nodes() == [a_node("n0", 4)], 5.0)
     note = Note(attempt="p/j.1", role="chief", index=0, seen=ReplicaState.UP, at=3.0)
     assert second.commit([note], by="replica") == position + 1
     assert [line.n for line in first.story()] == list(range(1, position + 2))

@@ -1,4 +1,4 @@
-"""What only the database does: survive, refuse a newer schema, fail well when the disk is full."""
+"""What only the database does: survive, and fail well when the disk is full."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,9 @@ import sqlalchemy as sa
 
 from stoker.core.changes import Cancel, Submit
 from stoker.core.errors import StokerError, Unavailable
-from stoker.core.states import AttemptState, JobState
-from stoker.store.base import Which
-from stoker.store.migrate import NEWEST
-from stoker.store.rows import encode
 from stoker.store.schema import metadata
 from stoker.store.sql import SqlStore
 from tests.builders import a_job
-from tests.contract.store_contract import an_attempt
 
 
 def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -64,90 +58,93 @@ for n in range(100_000):
     store.close()
 
 
-def test_a_full_disk_refuses_the_new_and_keeps_the_old(tmp_path: Path) -> None:
+def test_a_full_disk_refuses_the_new_and_keeps_the_old_until_there_is_room_again(tmp_path: Path) -> None:
     store = SqlStore(tmp_path / "s.db")
     store.commit([Submit(job=a_job("first"))], by="u")
     with store._engine.connect() as db:  # SQLite's own way to be full: no page more than there are
-        pages = db.exec_driver_sql("PRAGMA page_count").scalar_one()
+        pages = [db.exec_driver_sql("PRAGMA page_count").scalar_one()]
     store._engine.dispose()
-    sa.event.listen(store._engine, "connect", lambda c, _: c.execute(f"PRAGMA max_page_count={pages}"))
+    sa.event.listen(store._engine, "checkout", lambda c, *_: c.execute(f"PRAGMA max_page_count={pages[0]}"))
+    accepted = ["p/first"]
     with pytest.raises(Unavailable, match="full"):
         for n in range(200):
             store.commit([Submit(job=a_job(f"j{n}"))], by="u")
+            accepted.append(f"p/j{n}")
     assert store.job("p/first").job == a_job("first")
-    position = store.position()
-    assert [line.n for line in store.story()] == list(range(1, position + 1))
+    assert sorted(store.world().jobs) == sorted(accepted)
+    pages[0] = 1 << 30
+    store.commit([Submit(job=a_job("last"))], by="u")
+    assert sorted(store.world().jobs) == sorted([*accepted, "p/last"])
+    assert [line.n for line in store.story()] == list(range(1, len(accepted) + 2))
     store.close()
 
 
-def test_a_newer_schema_is_refused_with_a_way_out(tmp_path: Path) -> None:
-    SqlStore(tmp_path / "s.db").close()
-    with sqlite3.connect(tmp_path / "s.db") as db:
-        db.execute("UPDATE alembic_version SET version_num = '9999'")
-    db.close()
-    with pytest.raises(Unavailable, match="newer Stoker"):
-        SqlStore(tmp_path / "s.db")
-
-
-def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:
-    """A database that walked every step equals one that was made at once."""
-    from alembic import command
-    from alembic.config import Config
-
-    from stoker.store.migrate import STEPS
-
-    def tables(path: Path) -> dict[str, list[str]]:
-        engine = sa.create_engine(f"sqlite:///{path}")
-        inspector = sa.inspect(engine)
-        found = {
-            name: sorted(
-                [f"{c['name']} {c['type']} {c['nullable']} {c['primary_key']}" for c in inspector.get_columns(name)]
-                + [f"{i['name']} {i['column_names']} {i['unique']}" for i in inspector.get_indexes(name)]
-                + [str(u["column_names"]) for u in inspector.get_unique_constraints(name)]
-            )
-            for name in inspector.get_table_names()
-            if name not in ("alembic_version", "sqlite_sequence")
-        }
-        engine.dispose()
-        return found
-
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 'walked.db'}")
-    config = Config()
-    config.set_main_option("script_location", str(STEPS))
-    with engine.begin() as db:
-        config.attributes["connection"] = db
-        command.upgrade(config, NEWEST)
-    engine.dispose()
-    SqlStore(tmp_path / "made.db").close()
-    assert tables(tmp_path / "walked.db") == tables(tmp_path / "made.db")
-    assert set(tables(tmp_path / "made.db")) == set(metadata.tables)
-
-
-def test_what_an_older_stoker_wrote_is_found_by_its_lists(tmp_path: Path) -> None:
-    """A database of the first schema, with a job that has ended after its second attempt."""
-    from alembic import command
-    from alembic.config import Config
-
-    from stoker.store.migrate import STEPS
-
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 's.db'}")
-    config = Config()
-    config.set_main_option("script_location", str(STEPS))
-    ended = replace(a_job("ended"), state=JobState.FAILED, tries=2)
-    with engine.begin() as db:
-        config.attributes["connection"] = db
-        command.upgrade(config, "0001")
-        for job, live in ((ended, 0), (a_job("new"), 1)):
-            row = (job.id, live, encode(job))
-            db.exec_driver_sql("INSERT INTO jobs (id, project, live, body) VALUES (?, 'p', ?, ?)", row)
-        second = replace(an_attempt("p/ended", 2), state=AttemptState.ENDED)
-        db.exec_driver_sql("INSERT INTO attempts VALUES ('p/ended.2', 'p/ended', 2, 0, ?)", (encode(second),))
-    engine.dispose()
+def test_what_is_acknowledged_is_synced(tmp_path: Path) -> None:
+    """Every connection that the store writes with has SQLite's write-ahead log and a full sync after each transaction."""
     store = SqlStore(tmp_path / "s.db")
-    assert [(x.job, x.attempt) for x in store.jobs("p")] == [(a_job("new"), None), (ended, second)]
-    assert [x.job for x in store.jobs("p", which=Which(states=frozenset({JobState.FAILED})))] == [ended]
-    assert len(store.jobs("p", which=Which(dialect=a_job().request.dialect))) == 2
+    found: list[tuple[str, int]] = []
+
+    def look(connection: sa.engine.Connection) -> None:
+        cursor = connection.connection.cursor()
+        modes = (
+            cursor.execute("PRAGMA journal_mode").fetchone()[0],
+            cursor.execute("PRAGMA synchronous").fetchone()[0],
+        )
+        found.append(modes)
+
+    sa.event.listen(store._engine, "commit", look)
+    store.commit([Submit(job=a_job())], by="u")
+    assert found == [("wal", 2)]
     store.close()
+
+
+def test_a_server_of_postgresql_that_does_not_sync_is_told_to(postgresql_database: str) -> None:
+    """Whatever the server's own habit is."""
+    engine = sa.create_engine(
+        sa.make_url(postgresql_database).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool
+    )
+    with engine.connect() as db:
+        name = db.exec_driver_sql("SELECT current_database()").scalar_one()
+        db.exec_driver_sql(f"ALTER DATABASE {name} SET synchronous_commit = off")
+        db.commit()
+    store = SqlStore(postgresql_database)
+    with store._engine.connect() as db:
+        assert db.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
+    store.close()
+
+
+def test_a_connection_that_was_lost_is_made_anew(postgresql_database: str) -> None:
+    store = SqlStore(postgresql_database)
+    store.commit([Submit(job=a_job())], by="u")
+    engine = sa.create_engine(
+        sa.make_url(postgresql_database).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool
+    )
+    with engine.connect() as db:
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        assert db.exec_driver_sql(f"{ended} AND datname = current_database()").scalar_one()
+    store.commit([Submit(job=a_job("k"))], by="u")
+    assert set(store.world().jobs) == {"p/j", "p/k"}
+    store.close()
+
+
+def test_what_is_wrong_with_the_way_to_a_database_is_told_without_its_password(
+    postgresql_database: str, tmp_path: Path
+) -> None:
+    wrong = {
+        "postgresql://me:canary@127.0.0.1:9/x": "connection failed",
+        "postgresql://me:canary@no.such.host.invalid/x": "no.such.host.invalid",
+        postgresql_database.replace("postgres@", "canary:canary@"): "does not exist",
+        "mysql://me:canary@h/x": "does not know 'mysql'",
+        "postgresql://me:canary@h:port/x": "not a URL",
+    }
+    for url, message in wrong.items():
+        with pytest.raises(Unavailable, match=message) as refused:
+            SqlStore(url)
+        assert refused.value.fix and "canary" not in refused.value.fix
+        assert url.startswith("postgresql://canary") or "canary" not in refused.value.message
+    (tmp_path / "s.db").write_text("no database at all, but a text that is long enough to be looked at" * 100)
+    with pytest.raises(Unavailable, match="file is not a database"):
+        SqlStore(tmp_path / "s.db")
 
 
 def test_what_cannot_be_stored_is_refused_and_the_next_is_served(tmp_path: Path) -> None:

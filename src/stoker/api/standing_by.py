@@ -30,5 +30,8 @@ class StandingBy:
         if is_read or self.leads():
             await self.app(scope, receive, send)
         else:
-            refusal = await run_in_threadpool(self.refusal)
+            try:
+                refusal = await run_in_threadpool(self.refusal)
+            except StokerError as error:  # who leads stands in the database, which may be what is gone
+                refusal = error
             await error_response(refusal)(scope, receive, send)

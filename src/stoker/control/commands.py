@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
@@ -20,7 +20,7 @@ from stoker.store.base import Listed, Store
 from stoker.store.files import Files
 
 from .admission import Fields, check_capacity, check_files, check_images, check_queue, check_quota
-from .room import Room
+from .queue_limit import QueueLimit
 
 OF_V1 = Fields()
 """Refusals name fields as AI Platform v1 does, where a dialect does not say otherwise."""
@@ -39,7 +39,8 @@ class Commands:
     clock: Clock
     images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
-    room: Room | None = None  # None: no limit to what a user may have waiting
+    check_room: Callable[[], None] = lambda: None  # raises Unavailable while there is none for new jobs
+    queue_limit: QueueLimit | None = None  # None: no limit to what a user may have waiting
 
     def submit(
         self,
@@ -56,13 +57,14 @@ class Commands:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
 
         Raises NotReady for packages that cannot be read and for what no node or no queue of that name could ever hold,
-        AlreadyExists for a taken id, TooMany for a user of whom too many wait.
+        AlreadyExists for a taken id, TooMany for a user of whom too many wait, Unavailable while the disk is nearly full.
         """
+        self.check_room()
         row, nodes = self.would_submit(
             project, name, spec, request=request, labels=labels, owner=owner, rehearse=rehearse, fields=fields
         )
-        if self.room is not None:
-            self.room.take(owner)
+        if self.queue_limit is not None:
+            self.queue_limit.take(owner)
         changes: list[Change] = [Submit(job=row), *(NodeSeen(node=node) for node in nodes)]
         self.store.commit(changes, by=owner)
         return row

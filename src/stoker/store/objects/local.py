@@ -14,6 +14,7 @@ from typing import IO
 
 from stoker.core.errors import BadSpec, NotFound, Unavailable, Violation
 from stoker.store.files import is_part, part_path, resolve, sync_folder, write_errors
+from stoker.store.room import Room
 
 from .bucket import Listing
 from .hashes import Hasher, Hashes
@@ -32,6 +33,7 @@ class Shared:
     """What all buckets of this machine have together."""
 
     records: Records
+    room: Room
     hasher: Hasher = field(default_factory=Hasher)
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held while files and records change together, never while bytes come or go."""
@@ -44,6 +46,7 @@ class LocalBucket:
         self.name = name
         self.root = root
         self._records, self._hasher, self._lock = shared.records, shared.hasher, shared.lock
+        self._room = shared.room
 
     def changed_ns(self) -> int:
         """When the folder last changed; 0 if nothing was ever written to it."""
@@ -103,6 +106,7 @@ class LocalBucket:
     def begin(self, name: str, spool: Path) -> LocalPart:
         """A place that stays. It is beside the object and not in `spool`, so that a rename is all that is left to do."""
         path = self._path_to_write(name)
+        self._room.check(self.root, "uploads")
         with write_errors(self._uri(name)):
             if path.is_dir() and self._has_below(name):
                 raise IsADirectoryError  # now, and not when all of it has come

@@ -13,6 +13,7 @@ from pathlib import Path
 from stoker.core.errors import AlreadyExists, BadSpec, Conflict, NotFound, Violation
 from stoker.core.ids import BUCKET_NAME
 from stoker.store.files import Files
+from stoker.store.room import Room
 
 from .bucket import Bucket
 from .cloud import CloudBucket
@@ -35,9 +36,9 @@ class Source:
 class Objects:
     """The objects of every bucket of Google Cloud Storage's scheme."""
 
-    def __init__(self, files: Files, home: Path) -> None:
+    def __init__(self, files: Files, home: Path, room: Room | None = None) -> None:
         self._files = files
-        self._shared = Shared(Records(home / "objects.db"))
+        self._shared = Shared(Records(home / "objects.db"), room or Room(0))
 
     def through(self, files: Files) -> Objects:
         """The same objects, as far as these files open them."""

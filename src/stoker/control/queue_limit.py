@@ -13,7 +13,7 @@ from stoker.store.base import Store
 _RECOUNT_SECONDS = 10.0
 
 
-class Room:
+class QueueLimit:
     """Counts what each user submits, and counts anew how many of it still wait when that has reached the limit.
 
     So a submission costs nothing more, and who is at the limit costs one look at all jobs every ten seconds.

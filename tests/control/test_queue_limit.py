@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stoker.clock import ManualClock
-from stoker.control.room import Room
+from stoker.control.queue_limit import QueueLimit
 from stoker.core.changes import Cancel, Submit
 from stoker.core.errors import TooMany
 from stoker.store.memory import MemoryStore
@@ -18,7 +18,7 @@ def test_so_many_may_wait_and_when_one_has_gone_another_may_come(tmp_path: Path)
     clock = ManualClock()
     store = MemoryStore(clock)
     store.commit([Submit(job=a_job("before", owner="ada"))], by="ada")
-    room = Room(store, clock, 3)
+    room = QueueLimit(store, clock, 3)
     for number in range(2):
         room.take("ada")
         store.commit([Submit(job=a_job(f"j{number}", owner="ada"))], by="ada")
@@ -34,7 +34,7 @@ def test_so_many_may_wait_and_when_one_has_gone_another_may_come(tmp_path: Path)
 
 
 def test_without_a_limit_nobody_is_counted(tmp_path: Path) -> None:
-    room = Room(MemoryStore(ManualClock()), ManualClock(), 0)
+    room = QueueLimit(MemoryStore(ManualClock()), ManualClock(), 0)
     for _ in range(1000):
         room.take("ada")
 
@@ -43,7 +43,7 @@ def test_what_has_started_waits_no_more() -> None:
     """Counted anew when the limit is reached, but not more often than every ten seconds."""
     clock = ManualClock()
     store = MemoryStore(clock)
-    room = Room(store, clock, 2)
+    room = QueueLimit(store, clock, 2)
     room.take("ada")
     room.take("ada")  # neither was written down: both were refused for other reasons
     with pytest.raises(TooMany):
