@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from stoker.core.changes import (
 )
 from stoker.core.errors import Conflict, IllegalMove
 from stoker.core.job import Attempt, Job, Placement, Reason, Replica
-from stoker.core.states import AttemptState, Cause, JobState, ReplicaState, Wish
+from stoker.core.states import AttemptState, Cause, JobState, ReplicaState, Standing, Wish
 from stoker.core.world import World, apply, attempt_after, job_after, tells_news
 from tests.builders import a_job, a_node
 
@@ -125,3 +126,36 @@ def test_a_change_of_what_has_ended_passes_a_world_by() -> None:
     apply(world, Cancel(job="p/gone", why="", at=1.0))
     apply(world, Note(attempt="p/gone.1", role="chief", index=0, seen=ReplicaState.UP, at=1.0))
     assert world == World()
+
+
+def a_note(seen: ReplicaState, at: float, **more: Any) -> Note:
+    """Something seen of the chief."""
+    return Note(attempt="p/j.1", role="chief", index=0, seen=seen, at=at, **more)
+
+
+def test_one_that_is_up_may_stand_still_and_go_on_again() -> None:
+    attempt = an_attempt(a_job())
+    for at, standing in ((2.0, Standing.GOING), (3.0, Standing.QUIET), (4.0, Standing.GOING)):
+        note = a_note(ReplicaState.UP, at, standing=standing)
+        assert tells_news(attempt, note)
+        attempt = attempt_after(attempt, note)
+        assert not tells_news(attempt, note), "the same again is old news"
+        assert attempt.replicas[0].standing is standing
+    assert (attempt.replicas[0].at, attempt.replicas[0].standing_at) == (2.0, 4.0)
+
+
+def test_a_place_that_is_kept_is_kept_to_its_end_whatever_comes_late() -> None:
+    attempt = attempt_after(an_attempt(a_job()), a_note(ReplicaState.UP, 2.0))
+    held = a_note(ReplicaState.UP, 3.0, standing=Standing.HELD, exit_code=3, sign="NAN", evidence="loss is nan")
+    attempt = attempt_after(attempt, held)
+    late = a_note(ReplicaState.UP, 4.0)
+    assert not tells_news(attempt, late) and attempt_after(attempt, late) == attempt
+    attempt = attempt_after(attempt, replace(held, seen=ReplicaState.FAILED, at=9.0))
+    (replica,) = attempt.replicas
+    assert (replica.seen, replica.exit_code, replica.sign, replica.at, replica.standing_at) == (
+        ReplicaState.FAILED,
+        3,
+        "NAN",
+        9.0,
+        3.0,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import Dict, Iterator, List, Optional, Sequence, Set
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set
 
 _MOST_RECORDS = 20_000
 _OOM_FILES = ("memory.events.local", "memory.events", "memory.oom_control")
@@ -17,13 +17,17 @@ _GPUS = "/proc/driver/nvidia/gpus"
 class Kernel:
     """The kernel's state when a program starts; asked again when it has failed."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_log: "Optional[Callable[[float], Iterable[str]]]" = None, gpus: str = _GPUS) -> None:
+        """`read_log`: its messages since a moment. `gpus`: the driver's folder. For tests."""
+        self._read_log = read_log or _log_since
+        self._gpus = gpus
         self._started = time.monotonic()
         self._kills = _kills_of_our_group()
 
     def evidence(self, pid: int, devices: str, *, was_killed: bool) -> List[str]:
         """What it has told since. `devices`: as CUDA_VISIBLE_DEVICES; the errors of others are not ours."""
-        found = [line for line in _log_since(self._started) if _is_ours(line, pid, _addresses(devices))]
+        addresses = _addresses(devices, self._gpus)
+        found = [line for line in self._read_log(self._started) if _is_ours(line, pid, addresses)]
         kills = _kills_of_our_group()
         if was_killed and kills is not None and self._kills is not None and kills > self._kills:
             found.append(f"the kernel counted {kills - self._kills} oom_kill of its control group while it ran")
@@ -37,15 +41,15 @@ def _is_ours(line: str, pid: int, addresses: Optional[Set[str]]) -> bool:
     return xid is not None and addresses is not None and (not addresses or _address(xid[1]) in addresses)
 
 
-def _addresses(devices: str) -> Optional[Set[str]]:
+def _addresses(devices: str, gpus: str) -> Optional[Set[str]]:
     """Where the program's GPUs are on the bus. None: it has none; empty: that is not told."""
     names = [name for name in devices.split(",") if name]
     if not names:
         return None
     found: Set[str] = set()
     try:
-        for folder in os.listdir(_GPUS):
-            with open(os.path.join(_GPUS, folder, "information"), encoding="utf-8", errors="replace") as file:
+        for folder in os.listdir(gpus):
+            with open(os.path.join(gpus, folder, "information"), encoding="utf-8", errors="replace") as file:
                 told = dict(line.strip().partition(":")[::2] for line in file)
             own = {told.get("GPU UUID", "").strip(), told.get("Device Minor", "").strip()}
             if own & set(names):

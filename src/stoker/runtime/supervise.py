@@ -49,7 +49,7 @@ class Supervisor:
         self._stop_asked = False
         self._status: Dict[str, Any] = {}
         self._failure: Dict[str, Any] = {}
-        self._kernel = Kernel()
+        self._kernel: Kernel  # as it was when the program was started
         self._watch: Optional[Watch] = None
         self._started_at = 0.0
         self._copies: Dict[str, "tuple[int, int]"] = {}

@@ -97,6 +97,9 @@ def _explain(details: dict[str, Any]) -> None:
         show.progress(" ".join(filter(None, words)))
         for line in diagnosed(attempt["diagnosis"]):
             show.note(f"    {line}")
+    spent = [f"{what} {show.duration(s)}" for what, s in details["spent_seconds"].items() if s >= 0.05]
+    if spent:
+        show.progress("time on its machines: " + ", ".join(spent))
     for line in (*held(details), *where(details)):
         show.note(line)
     show.note(f"  Next:  stoker logs {details['name']}   ·   stoker why {details['name']}")

@@ -10,11 +10,13 @@ from stoker.core.job import Attempt, Job
 from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
 from stoker.core.states import FINAL_JOB_STATES, ReplicaState, Standing
 from stoker.scheduling.doctor import is_held
+from stoker.scheduling.ledger import Spent, ledger
 from stoker.store.base import Listed
 
 from .diagnosis import diagnosis_row
 from .schemas.jobs import Attempt as AttemptRow
 from .schemas.jobs import JobDetails, JobRow, Machines
+from .schemas.jobs import Spent as SpentRow
 
 SHARES = "a share of a GPU is counted, not enforced: the program sees the whole device and has to keep to its part of the memory"
 
@@ -48,6 +50,7 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
         "message": job.message,
         "exit_code": exit_code(job, listed.attempt) if job.state in FINAL_JOB_STATES else None,
         "machines": [machines(group) for group in job.spec.groups],
+        "spent_seconds": _spent(job, attempts, site.commands.clock.now()),
         "attempts": [_attempt(job, attempt) for attempt in attempts],
     }
 
@@ -100,6 +103,18 @@ def machines(group: Group) -> Machines:
         "memory_gb": group.machine.memory_gb,
         "accelerator": group.machine.accelerator,
         "accelerators": number(group.machine.accelerator_milli),
+    }
+
+
+def _spent(job: Job, attempts: list[Attempt], now: float) -> SpentRow:
+    found = ledger(job, attempts, now)
+    return {
+        "starting": found[Spent.STARTING],
+        "productive": found[Spent.PRODUCTIVE],
+        "lost": found[Spent.LOST],
+        "hanging": found[Spent.HANGING],
+        "held": found[Spent.HELD],
+        "stopping": found[Spent.STOPPING],
     }
 
 

@@ -123,6 +123,17 @@ class Attempt(TypedDict):
     replicas: list[Replica]
 
 
+class Spent(TypedDict):
+    """What the seconds for which a job held its machines were spent on, all attempts together; they add up to all of them."""
+
+    starting: Annotated[float, says("From its places until every replica ran.", 2.5)]
+    productive: Annotated[float, says("Its program ran, and what it did lasts; of one that lives, so far.", 3600.0)]
+    lost: Annotated[float, says("Its program ran, and that had to be done again, or came to nothing.", 0.0)]
+    hanging: Annotated[float, says("It stood still, until that was known.", 0.0)]
+    held: Annotated[float, says("Its place was kept after a failure.", 0.0)]
+    stopping: Annotated[float, says("Until its places were free.", 0.5)]
+
+
 class JobDetails(TypedDict):
     """A job in full."""
 
@@ -155,6 +166,7 @@ class JobDetails(TypedDict):
         int | None, says("The code of the replica that failed first, 0 for success; null until it has ended.", None)
     ]
     machines: list[Machines]
+    spent_seconds: Spent
     attempts: list[Attempt]
 
 
