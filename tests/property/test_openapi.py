@@ -36,6 +36,7 @@ CHECKS: list[Callable[..., Any]] = [
 KNOWN: tuple[Mapping[str, str], ...] = (
     {"project": "p", "name": "waits"},
     {"project": "p", "name": "ended"},
+    {"node": "virtual-0"},
     {"scheme": "gs", "bucket": "some-bucket", "name": PACKAGE.rpartition("/")[2]},
 )
 """What is there, so that not every answer is 404."""
@@ -51,6 +52,8 @@ FITTING: Mapping[str, Any] = {
     "POST /stoker/v1/projects/{project}/jobs:rehearse": a_job_body("rehearsal"),
     "POST /stoker/v1/projects/{project}/jobs:dryRun": a_job_body("dry"),
     "POST /stoker/v1/projects/{project}/jobs:dryRunCommand": {"name": "dry", "command": ["true"]},
+    "POST /stoker/v1/nodes/{node}:cordon": {"why": "new driver"},
+    "POST /stoker/v1/nodes/{node}:drain": {"why": "new driver", "within_seconds": 60.0},
 }
 """Bodies that are accepted, for what is made up by a schema hardly ever is: accepted once, for then the name is taken."""
 

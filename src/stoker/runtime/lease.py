@@ -22,6 +22,7 @@ from .server import Refused, Unacceptable, Unreachable
 GRACE_PART = 1 / 12
 """Of the lease: so long the program may take to end once it is over. The server waits a third longer than the lease."""
 
+_ANSWER_PART = 1 / 12  # of the lease: so long each is given to answer, or a server that hangs would use all of it up
 _BEATS = 3  # so often within its lease a replica renews
 _WATCH_SECONDS = 0.2
 _GRANT_SECONDS = 0.02
@@ -61,9 +62,9 @@ class Lease:
             # A thread of its own, which asks nobody: name look-ups and full disks stop it not.
             threading.Thread(target=self._end_in_time, name="warden", daemon=True).start()
 
-    def wait_for_grant(self) -> None:
-        """Wait until the server itself has answered once, or it is over: what is started late may be started in vain."""
-        while self._seconds and not self._is_granted and not self.is_over:
+    def wait_for_grant(self, give_up: "Callable[[], bool]") -> None:
+        """Wait until the server itself has answered once: what is started late may be started in vain. Or until told so."""
+        while self._seconds and not self._is_granted and not self.is_over and not give_up():
             time.sleep(_GRANT_SECONDS)
 
     @property
@@ -90,7 +91,7 @@ class Lease:
         return False
 
     def _is_answered(self) -> bool:
-        timeout = self._seconds / (2 * _BEATS)
+        timeout = self._seconds * _ANSWER_PART
         try:
             if self._beat(timeout).get("stop"):
                 self._stop()
@@ -107,7 +108,9 @@ class Lease:
     def _renew_for_ever(self) -> None:
         pause = self._seconds / _BEATS
         while not self.is_over:
-            time.sleep(pause if self.renew() else pause / 4)
+            began = self._clock()
+            wait = pause if self.renew() else pause / 4
+            time.sleep(max(_GRANT_SECONDS, began + wait - self._clock()))
 
     def _end_in_time(self) -> None:
         """Whatever else hangs, what runs below us has ended soon after the lease."""

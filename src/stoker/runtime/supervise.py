@@ -74,10 +74,10 @@ class Supervisor:
             command, environment = self._prepare()
             # 2. Where everybody is. Nobody starts before all addresses are known.
             cluster = self._join()
-            self.lease.wait_for_grant()
+            self.lease.wait_for_grant(self._must_stop)
             if self.lease.is_over:
                 return self._end_cut_off()
-            if not cluster:
+            if not cluster or self._must_stop():
                 return self._end(seen="FAILED", exit_code=143, message="stopped before it started")
             environment.update(wiring(self.request, cluster))
             # 3. The program, started again in place as often as its exits allow.
