@@ -41,6 +41,13 @@ class People:
         for _ in range(jobs):
             self.later(self.dice.uniform(0.0, 2 * seconds), "somebody looks", self._look)
 
+    def look_after_nodes(self, nodes: list[str]) -> None:
+        """The admin comes, and gives work again to nodes that were cordoned."""
+        for name in nodes:
+            answer = self.ask("POST", f"/stoker/v1/nodes/{name}:uncordon", {})
+            if answer is None or answer[0] >= 500:
+                self.later(5.0, f"{name} is uncordoned", lambda name=name: self.look_after_nodes([name]))  # type: ignore[misc]
+
     def _submit_later(self, name: str, seconds: float) -> None:
         self.steps[f"p/{name}"] = self.dice.randint(2, 25)
         self.unanswered.add(name)

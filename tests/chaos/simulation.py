@@ -147,6 +147,7 @@ class Simulation:
         self._play_until(_BEGINNING + 2 * seconds)
         self.faults.has_ceased = True
         self.tell("faults cease")
+        self.later(60.0, "the admin comes", lambda: self.people.look_after_nodes([n.name for n in self.cluster.nodes]))
         if not self._play_until(_BEGINNING + 2 * seconds + LONGEST_SECONDS, all_done=True):
             waiting = {job: known.state for job, known in self.watch.jobs.items() if known.state not in FINAL}
             raise Violated("liveness", f"with faults off for {LONGEST_SECONDS / 3600:g} h, these do not end: {waiting}")

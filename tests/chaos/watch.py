@@ -14,6 +14,7 @@ from pathlib import Path
 from stoker.core.changes import (
     Cancel,
     Change,
+    CordonNode,
     MoveAttempt,
     MoveJob,
     NodeGone,
@@ -91,6 +92,7 @@ class Watch:
     site: Site
     tell: Callable[[str], None]
     rounds: int = 0  # of the loop, whole ones
+    cordons: list[tuple[str, float]] = field(default_factory=list)  # by Stoker itself
     jobs: dict[str, Watched] = field(default_factory=dict)
     attempts: dict[str, Attempt] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)  # of attempts
@@ -160,6 +162,8 @@ class Watch:
                 known = self.jobs[change.job]
                 if known.state not in FINAL and not known.is_cancelled:
                     known.is_cancelled, known.cancelled_at_round = True, self.rounds
+            case CordonNode():
+                self._cordoned(change)
             case Note():
                 if self.states[change.attempt] == "ENDED":
                     raise Violated("4 old epoch", f"a note about {change.attempt}, which has ended, was written")
@@ -206,6 +210,16 @@ class Watch:
         if known.state == "ACTIVE" and move.after not in FATES.get(known.cause, {move.after}):
             raise Violated("7 legal moves", f"{move.job} is {move.after} after {known.cause}")
         known.state = str(move.after)
+
+    def _cordoned(self, change: CordonNode) -> None:
+        """16: never by itself more than a tenth of a pool an hour, and never the last."""
+        if change.cordon.by != "stoker":
+            return
+        pool = [n.name for n in self.cluster.nodes if n.accelerator == self.world.nodes[change.node].accelerator]
+        self.cordons.append((change.node, change.cordon.at))
+        lately = {node for node, at in self.cordons if node in pool and 0.0 <= change.cordon.at - at < 3600.0}
+        if len(lately) > max(1, len(pool) // 10):
+            raise Violated("16 cordon cap", f"{sorted(lately)} of {sorted(pool)} are cordoned within an hour")
 
     def _held_once(self) -> None:
         held: dict[tuple[str, str], int] = {}
