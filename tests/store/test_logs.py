@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.clock import ManualClock
+from stoker.store.log_file import read_lines
 from stoker.store.logs import Logs
 
 SECOND = 1_000_000
@@ -272,3 +273,29 @@ def test_who_only_reads_leaves_a_line_that_is_being_written(tmp_path: Path) -> N
     other = Logs(tmp_path, writes=lambda: False)
     assert [found.n for found in other.since("p/j", 0)] == [1]
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"{}",
+        b"[]",
+        b"null",
+        b'"x"',
+        b"1",
+        b"[" * 100_000,
+        b'{"n":1,"a":"p/j.1","r":"chief-0","t":1.5,"s":"out"}',
+        b'{"n":1,"a":"p/j.1","r":"chief-0","t":"x","s":"out","m":"x"}',
+        b'{"n":1,"a":"p/j.1","r":"chief-0","t":1.5,"s":"out","m":7}',
+        b'{"n":1,"a":1,"r":"chief-0","t":1.5,"s":"out","m":"x"}',
+        b'{"n":1,"a":"p/j.1","r":"chief-0","t":1.5,"s":"out","m":"x","at":"now"}',
+        b'{"n":1,"a":"p/j.1","r":"chief-0","t":1.5,"s":"out","m":"x","at":[]},{}',
+        b"\xff\xfe",
+    ],
+)
+def test_a_line_that_is_none_of_ours_hides_no_other(tmp_path: Path, damaged: bytes) -> None:
+    """At level 0 a job can write into the file; found by fuzzing."""
+    path, fine = tmp_path / "log", b'{"n":%d,"a":"p/j.1","r":"chief-0","t":1.5,"s":"out","m":"x"}\n'
+    path.write_bytes(fine % 1 + damaged + b"\n" + fine % 2)
+    found = list(read_lines(path))
+    assert [line.n for line in found] == [1, 2] and found[1].offset == path.stat().st_size

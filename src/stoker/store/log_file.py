@@ -192,10 +192,23 @@ def read_lines(path: Path, offset: int = 0, moment: int = 0, *, end: int | None 
         for raws in _whole_lines(file, end):
             for raw, line in zip(raws, _parsed(raws), strict=True):
                 offset += len(raw) + 1
-                if line is None:
+                found = _told(line, offset, moment)
+                if found is None:
                     continue  # the server was cut off in the middle of it; it has been shipped again after
-                moment = max(moment + 1, line.get("at") or _microseconds(line["t"]))
-                yield LogLine(offset, line["a"], line["r"], line["n"], line["t"], line["s"], line["m"], moment)
+                moment = found.moment
+                yield found
+
+
+def _told(line: Any, offset: int, moment: int) -> LogLine | None:
+    """A line of the file; None for what is no line of ours: it was cut off, or a job has written into the file."""
+    try:
+        a, r, n, t, s, m = line["a"], line["r"], line["n"], line["t"], line["s"], line["m"]
+        is_ours = type(a) is str and type(r) is str and type(n) is int and type(s) is str and type(m) is str
+        if not is_ours or type(t) not in (float, int):
+            return None
+        return LogLine(offset, a, r, n, t, s, m, max(moment + 1, line.get("at") or _microseconds(t)))
+    except (KeyError, TypeError, AttributeError):
+        return None
 
 
 def _whole_lines(file: IO[bytes], end: int | None) -> Iterator[list[bytes]]:
@@ -214,7 +227,7 @@ def _parsed(raws: list[bytes]) -> list[dict[str, Any] | None]:
         found: list[dict[str, Any] | None] = json.loads(b"[" + b",".join(raws) + b"]")
         if len(found) == len(raws):
             return found
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     return [_parsed_one(raw) for raw in raws]
 
@@ -222,7 +235,7 @@ def _parsed(raws: list[bytes]) -> list[dict[str, Any] | None]:
 def _parsed_one(raw: bytes) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found
 

@@ -73,14 +73,20 @@ def _call(part: Message) -> Call:
     inner = BytesParser().parsebytes(rest)
     body = inner.get_payload(decode=True)
     return Call(
-        id=part.get("Content-ID", "").strip("<> \t"),
+        id=_plain(part.get("Content-ID", "")).strip("<> \t"),
         method=words[0].upper(),
         url=words[1],
         headers=tuple(
-            (name.lower().encode("latin-1"), str(text).encode("latin-1", "replace")) for name, text in inner.items()
+            (name.lower().encode("latin-1", "replace"), str(text).encode("latin-1", "replace"))
+            for name, text in inner.items()
         ),
         body=body if isinstance(body, bytes) else b"",
     )
+
+
+def _plain(header: object) -> str:
+    """A header in ASCII and on one line: it goes back into the answer. One that is neither is no text to the parser."""
+    return " ".join(str(header).encode("ascii", "replace").decode().split())
 
 
 async def _answer(request: Request, call: Call) -> Response:

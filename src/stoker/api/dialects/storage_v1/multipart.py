@@ -45,7 +45,7 @@ async def read_related(content_type: str, chunks: AsyncIterator[bytes]) -> Relat
     if (await body.until(b"\n")).strip():
         raise _bad("two parts are needed: JSON, then the content")
     headers = await body.headers()
-    return Related(metadata, headers.get("content-type", ""), body.content(delimiter))
+    return Related(metadata, str(headers.get("content-type", "")), body.content(delimiter))
 
 
 class _Body:
