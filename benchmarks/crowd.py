@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -150,6 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pollers", type=int, default=POLLERS)
     parser.add_argument("--streams", type=int, default=STREAMS)
     asked = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what we started ends with us
     found = look(60 * asked.minutes, asked.stored, asked.running, asked.pollers, min(asked.streams, asked.running))
     print(table(list(rows([found]))))
 
