@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -37,6 +38,8 @@ _WARM_SHARE = 0.25  # of the time: until then caches fill, and memory is not ask
 class Seen:
     """What was measured."""
 
+    stored: int
+    running: int
     start_seconds: float = 0.0
     running_seconds: float = 0.0
     latencies: dict[str, list[float]] = field(default_factory=dict)
@@ -57,8 +60,12 @@ def measure(runs: int) -> Iterator[Row]:
 
 def rows(found: Sequence[Seen]) -> Iterator[Row]:
     """What came of all runs."""
-    yield Row(what=f"a server with {STORED:,} stored jobs starts in", samples=[seen.start_seconds for seen in found])
-    yield Row(what=f"and sees {RUNNING:,} new jobs run after", samples=[seen.running_seconds for seen in found])
+    yield Row(
+        what=f"a server with {found[0].stored:,} stored jobs starts in", samples=[seen.start_seconds for seen in found]
+    )
+    yield Row(
+        what=f"and sees {found[0].running:,} new jobs run after", samples=[seen.running_seconds for seen in found]
+    )
     yield Row(what="errors", unit="jobs", samples=[float(len(seen.errors)) for seen in found])
     for what in sorted({what for seen in found for what in seen.latencies}):
         every = [1000 * seconds for seen in found for seconds in seen.latencies[what]]
@@ -74,7 +81,7 @@ def rows(found: Sequence[Seen]) -> Iterator[Row]:
 
 def look(seconds: float, stored: int, running: int, pollers: int, streams: int) -> Seen:
     """Fill a server, let everybody come, and watch."""
-    seen = Seen()
+    seen = Seen(stored, running)
     server = Server(f"--fake={-(-running // 4)}x4xT4")
     fill(server.home / "stoker.db", stored, waiting=0, since=time.time() - 86_400)
     people = _people(server.home / "runs" / PROJECT, server, running, pollers, streams, seconds)
@@ -150,6 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pollers", type=int, default=POLLERS)
     parser.add_argument("--streams", type=int, default=STREAMS)
     asked = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what we started ends with us
     found = look(60 * asked.minutes, asked.stored, asked.running, asked.pollers, min(asked.streams, asked.running))
     print(table(list(rows([found]))))
 

@@ -148,7 +148,7 @@ class Log:
         mend = b"\n" if self._is_torn else b""
         try:
             written = (self._file.write(mend + data) or 0) - len(mend)
-        except OSError:
+        except (OSError, ValueError):  # it is full, or has been closed because the server takes nothing any more
             written = -len(mend)
         kept = 0
         while kept < len(records) and written >= len(records[kept]):
