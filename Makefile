@@ -5,12 +5,16 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check bench bench-scheduling docs clean
+SEEDS ?= 300
+SEED_BASE ?= 0
+
+.PHONY: demo test chaos check bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    train a digit classifier as a cluster, on this machine"
 	@echo "make test    run every test"
+	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
 	@echo "make check   formatting, lint and types"
 	@echo "make bench   measure against the budgets (make bench-NAME: one part)"
 	@echo "make bench-scheduling  the scheduler on public traces (ARGS='--data DIR --seeds 42,43')"
@@ -21,6 +25,9 @@ demo: .venv/demo
 
 test: check .venv/test
 	$(BIN)/python -m pytest $(ARGS)
+
+chaos: .venv/chaos
+	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --seed-base $(SEED_BASE) $(ARGS)
 
 check: .venv/test
 	$(BIN)/ruff format --check --quiet src tests benchmarks docs examples
@@ -56,6 +63,11 @@ docs: .venv/test
 	@echo "· installing what the tests need (PyTorch, JAX, …; once)"
 	$(INSTALL) -e '.[test]'
 	$(INSTALL) --no-deps tf-keras  # it would bring a second TensorFlow
+	@touch $@
+
+.venv/chaos: .venv/test
+	@echo "· installing what the fuzzer is led by (atheris; once; without it the fuzzer goes on blindly)"
+	-$(INSTALL) -e '.[chaos]'
 	@touch $@
 
 .venv/bench: .venv/test

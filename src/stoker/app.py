@@ -36,8 +36,8 @@ from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
 from stoker.core.node import Node
 from stoker.engines.base import Engine
-from stoker.engines.isolation import Isolation, detect
-from stoker.engines.local import LocalEngine
+from stoker.engines.local.engine import LocalEngine
+from stoker.engines.local.isolation import Isolation, detect
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Device, Driver, visible
 from stoker.hardware.accelerators import find_accelerator

@@ -13,7 +13,7 @@ from stoker.core.errors import NotFound
 
 MEMBERS: Mapping[str, Mapping[str, str]] = {
     "engines": {
-        "local": "stoker.engines.local:LocalEngine",
+        "local": "stoker.engines.local.engine:LocalEngine",
         "fake": "stoker.engines.fake:FakeEngine",
     },
     "policies": {

@@ -1,6 +1,6 @@
 """The physical world of a simulation: machines on which supervisors run programs, whatever becomes of the server.
 
-A model of what `engines/local.py` and `runtime/` do for real, fault by fault; the real ones are under fire in `real.py`.
+A model of what `engines/local/engine.py` and `runtime/` do for real, fault by fault; the real ones are under fire in `real.py`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from stoker.control.loop import WRITER, Loop
 from stoker.control.queue import Queue
 from stoker.core.changes import Change
 from stoker.core.site import Site
-from stoker.engines.isolation import LEVEL_0
+from stoker.engines.local.isolation import LEVEL_0
 from stoker.kinds.training import Training
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks

@@ -14,8 +14,8 @@ from stoker.core.launch import Launch
 from stoker.core.states import ReplicaState
 from stoker.engines.base import Engine
 from stoker.engines.fake import FakeEngine
-from stoker.engines.isolation import LEVEL_0, Isolation
-from stoker.engines.local import LocalEngine
+from stoker.engines.local.engine import LocalEngine
+from stoker.engines.local.isolation import LEVEL_0, Isolation
 from stoker.runtime.zipapp import build
 from tests.builders import a_node
 

@@ -18,7 +18,7 @@ import pytest
 from stoker.core.errors import EngineError, Unavailable
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
-from stoker.engines.isolation import Isolation, detect
+from stoker.engines.local.isolation import Isolation, detect
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, until
 from tests.contract.test_engines import a_local_engine

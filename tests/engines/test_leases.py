@@ -19,7 +19,7 @@ import pytest
 
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Seen
-from stoker.engines.local import LocalEngine
+from stoker.engines.local.engine import LocalEngine
 from stoker.runtime.exits import LEASE_OVER
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, look, until

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
-from stoker.engines.isolation import Isolation, detect
-from stoker.engines.leftovers import mark_of_home
-from stoker.engines.local import LocalEngine
+from stoker.engines.local.engine import LocalEngine
+from stoker.engines.local.isolation import Isolation, detect
+from stoker.engines.local.leftovers import mark_of_home
 from stoker.runtime import cgroups
 from stoker.runtime.cgroups import Cgroups
 from stoker.runtime.folder import Folder

@@ -15,7 +15,7 @@ import pytest
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Seen
-from stoker.engines.local import LocalEngine
+from stoker.engines.local.engine import LocalEngine
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, look, until
 from tests.contract.test_engines import a_local_engine

@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from stoker.engines.old_runs import OldRuns, attempts_in
+from stoker.engines.local.old_runs import OldRuns, attempts_in
 
 DAY = 86400.0
 

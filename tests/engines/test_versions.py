@@ -15,7 +15,7 @@ import pytest
 
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Request
-from stoker.engines.local import LocalEngine
+from stoker.engines.local.engine import LocalEngine
 from stoker.runtime.folder import Folder
 from stoker.runtime.zipapp import build
 from tests.builders import a_node

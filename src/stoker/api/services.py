@@ -22,7 +22,7 @@ from stoker.control.queue import Queue
 from stoker.core.errors import BadSpec, NotFound, StokerError, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
-from stoker.engines.isolation import Isolation
+from stoker.engines.local.isolation import Isolation
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs

@@ -27,7 +27,7 @@ from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
 
-from .base import Request, Seen
+from ..base import Request, Seen
 from .isolation import LEVEL_0, Isolation
 from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
 from .log_file import read_log, text_of
