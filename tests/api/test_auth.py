@@ -29,6 +29,7 @@ PARTS = {
     "{scheme}": "gs",
     "{bucket}": "some-bucket",
     "{verb}": "j:cancel",
+    "{node}": "n",
 }
 
 

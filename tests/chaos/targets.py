@@ -29,7 +29,7 @@ from stoker.core.changes import Open
 from stoker.core.errors import StokerError
 from stoker.core.job import Attempt, Placement, Replica, Request
 from stoker.core.spec import Program
-from stoker.engines import local
+from stoker.engines.local.log_file import read_log
 from stoker.gpu.drivers.fake import FakeDriver
 from stoker.runtime.archive import unpack_source
 from stoker.runtime.errors import CannotStart
@@ -83,7 +83,8 @@ def a_site() -> Iterator[Site]:
         made.store.commit([Open(attempt=attempt)], by="loop")
         yield Site(made, patient(made), folder)
     finally:
-        made.close()
+        made.loop.stop()
+        made.store.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -131,10 +132,13 @@ def _log_file(site: Site) -> Target:
     return read
 
 
-def _replica_log(_: Site) -> Target:
+def _replica_log(site: Site) -> Target:
+    path = site.folder / "replica.jsonl"
+
     def read(data: bytes) -> None:
-        for line in data.split(b"\n"):
-            json.dumps(local._record(line))
+        path.write_bytes(data)
+        for line in read_log(str(path), 0):
+            json.dumps(line)
 
     return read
 

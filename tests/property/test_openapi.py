@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,10 @@ from starlette.types import ASGIApp
 from stoker.api.app import make_app
 from stoker.api.openapi import PATH
 from stoker.app import Stoker
+from stoker.core.changes import Note, Open
+from stoker.core.states import AttemptState, ReplicaState, Standing
 from tests.api.bodies import PACKAGE, a_job_body
+from tests.builders import an_attempt
 
 CHECKS: list[Callable[..., Any]] = [
     not_a_server_error,
@@ -36,6 +40,7 @@ CHECKS: list[Callable[..., Any]] = [
 KNOWN: tuple[Mapping[str, str], ...] = (
     {"project": "p", "name": "waits"},
     {"project": "p", "name": "ended"},
+    {"project": "p", "name": "kept"},
     {"node": "virtual-0"},
     {"scheme": "gs", "bucket": "some-bucket", "name": PACKAGE.rpartition("/")[2]},
 )
@@ -65,14 +70,30 @@ def app(stoker: Stoker) -> ASGIApp:
     """The whole application, guard and all, under the name by which schemathesis calls it."""
     made = make_app(stoker.services, stoker.tokens, frozenset({"testserver"}))
     client = TestClient(made, headers=authorization(stoker))
-    for name in ("waits", "ended"):
+    for name in ("waits", "ended", "kept"):
         stoker.services.tokens.create(name)
         assert (
             client.post("/stoker/v1/projects/p/jobs:run", json={"name": name, "command": ["true"]}).status_code == 200
         )
     assert client.post("/v1/projects/p/jobs/ended:cancel").status_code == 200
     stoker.loop.settle_down()
+    _keep_the_place_of("p/kept", stoker)
     return made
+
+
+def _keep_the_place_of(job: str, stoker: Stoker) -> None:
+    """As after a failure of a job that was to be held."""
+    attempt = replace(an_attempt(stoker.store.job(job).job, placed_at=1.0, node="local"), state=AttemptState.PLACED)
+    failed = Note(
+        attempt=attempt.id,
+        role="chief",
+        index=0,
+        seen=ReplicaState.UP,
+        at=2.0,
+        exit_code=1,
+        standing=Standing.HELD,
+    )
+    stoker.store.commit([Open(attempt=attempt), failed], by="loop")
 
 
 @pytest.fixture(scope="module")

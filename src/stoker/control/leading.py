@@ -55,8 +55,8 @@ class Leading:
     def begin(self) -> None:
         """The lock is ours: count up the term, take over what is there, let the loop run."""
         term = self._store.lead(self._who)
-        self._is_leading = True
         self._began()  # before the loop's first round: it may start what nobody has heard of before
+        self._is_leading = True
         self._loop.start(term)
 
     def start(self) -> None:

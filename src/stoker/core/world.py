@@ -289,10 +289,10 @@ def _noted(replica: Replica, note: c.Note) -> Replica:
     if note.restarts > replica.restarts:
         replica = replace(replica, restarts=note.restarts, restarted_at=note.at)
     moves = note.seen in REPLICA_MOVES[replica.seen]
-    if _stands_otherwise(replica, note) or (moves and note.seen is ReplicaState.UP):
-        replica = replace(replica, standing=note.standing, standing_at=note.at)
-    elif not moves:
+    if not moves and not _stands_otherwise(replica, note):
         return replica
+    if note.seen is ReplicaState.UP and note.standing is not replica.standing:
+        replica = replace(replica, standing=note.standing, standing_at=note.at)
     return replace(
         replica,
         seen=note.seen,

@@ -26,7 +26,7 @@ def completed(cli: Cli, line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("stoker re", ["regions", "rehearse"]),
+        ("stoker re", ["regions", "rehearse", "restore"]),
         ("stoker jobs de", ["describe"]),
         ("stoker jobs submit training --master-ac", ["--master-accelerator"]),
         ("stoker jobs submit training --scale-tier basic-", ["basic-gpu", "basic-tpu"]),

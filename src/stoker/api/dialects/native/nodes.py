@@ -126,7 +126,11 @@ def _row(node: Node, room: Free, world: World, sees: _Sees) -> NodeRow:
         else {"why": cordon.why, "by": cordon.by, "at": cordon.at, "empty_at": cordon.empty_at},
         "leaving_at": node.leaving_at,
         "lease_seconds": node.lease_seconds,
-        "faults": [{"job": f.job, "at": f.at, "what": f.what} for f in (() if record is None else record.faults)],
+        "faults": [
+            {"job": f.job, "at": f.at, "what": f.what}
+            for f in (() if record is None else record.faults)
+            if sees(split_job_id(f.job)[0])
+        ],
         "region": node.region,
         "zone": node.zone,
         "machine_type": node.machine,

@@ -1,4 +1,4 @@
-"""What must not be is refused by the database itself, whoever writes; and who leads is written down."""
+"""What must not be is refused by the database itself, whoever writes; who leads is written down, and what is kept of nodes."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -47,7 +47,15 @@ GUARDS = (
 
 
 def upgrade() -> None:
-    """Add the guards, and the table of terms. PostgreSQL begins with this schema, so the words are SQLite's."""
+    """Add the guards, and the tables of terms and of what is kept of nodes.
+
+    PostgreSQL begins with this schema, so the words are SQLite's.
+    """
+    op.create_table(
+        "node_records",
+        sa.Column("node", sa.String, primary_key=True),
+        sa.Column("body", sa.Text, nullable=False),
+    )
     op.create_table(
         "lead",
         sa.Column("n", sa.Integer, primary_key=True, autoincrement=False),
