@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stoker.core.errors import EngineError
+from stoker.core.copies import replace
+from stoker.core.errors import EngineError, Unavailable
 from stoker.core.ids import job_of_attempt, replica_name
 from stoker.core.job import Attempt
 from stoker.core.launch import Launch
-from stoker.core.node import Node
+from stoker.core.node import Node, NodeState
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Request, Seen
+from stoker.scheduling.nodes import node_of
 
 from .luck import Faults
 
@@ -35,6 +37,7 @@ class Program:
     replica: str
     devices: tuple[tuple[str, str], ...]
     milli: int
+    stands_still_until: float = 0.0  # with its machine: it is there, and does nothing
 
 
 @dataclass(slots=True)
@@ -64,6 +67,9 @@ class Supervisor:
     stopping_since: float | None = None
     ignores_term: bool = False
     gave_up: bool = False  # the server does not know the attempt any more
+    lease_seconds: float = 0.0  # by its own clock, which may be a little fast or slow; 0: it has none
+    renewed_at: float = 0.0
+    was_cut_off: bool = False
 
     @property
     def name(self) -> str:
@@ -111,6 +117,7 @@ class Cluster:
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
     restored: dict[str, tuple[int, int]] = field(default_factory=dict)  # job → attempt and step of its last restore
     started: dict[str, int] = field(default_factory=dict)  # replica id → how often its program was started
+    cut_off: set[str] = field(default_factory=set)  # nodes that nobody reaches, and that reach nobody
 
     # What the engine does.
 
@@ -118,6 +125,9 @@ class Cluster:
         """Make the folders and the supervisors that are not there yet."""
         if request.attempt in self.fences:
             return
+        silent = {words["node"] for words in request.replicas.values()} & self.cut_off
+        if silent:
+            raise Unavailable(f"{sorted(silent)} do not answer")
         gang = self.gangs.setdefault(request.attempt, {})
         for name, words in request.replicas.items():
             if name not in gang:
@@ -129,6 +139,7 @@ class Cluster:
                     devices=tuple((words["node"], device) for device in words["devices"]),
                     milli=self.milli_of(job_of_attempt(request.attempt)),
                     steps=self.steps_of(job_of_attempt(request.attempt)),
+                    lease_seconds=words["lease_seconds"] * self.dice.uniform(0.95, 1.05),
                 )
                 self._soon(gang[name], 0.02, 1.5, "begins", self._begin)
 
@@ -137,6 +148,8 @@ class Cluster:
         is_new = attempt not in self.fences
         self.fences.add(attempt)
         for supervisor in self.gangs.get(attempt, {}).values():
+            if supervisor.node in self.cut_off:
+                continue
             if supervisor.lives and force:
                 self.kill(supervisor, "is killed by force")
                 self._sweep(supervisor)
@@ -170,6 +183,26 @@ class Cluster:
             last_line=len(supervisor.lines),
         )
 
+    def cut(self, node: str, seconds: float) -> None:
+        """Nobody reaches this node for so long."""
+        if node in self.cut_off:
+            return
+        self.tell(f"node {node} is cut off")
+        self.cut_off.add(node)
+        for supervisor in self._on(node):
+            supervisor.was_cut_off = True
+        self.later(seconds, f"node {node} is back", lambda: self._back(node))
+
+    def _back(self, node: str) -> None:
+        self.cut_off.discard(node)
+        self.tell(f"node {node} is back")
+        for supervisor in self._on(node):
+            if supervisor.attempt in self.fences:
+                self._soon(supervisor, 0.0, 0.3, "hears TERM", self._asked_to_stop)
+
+    def _on(self, node: str) -> list[Supervisor]:
+        return [s for gang in self.gangs.values() for s in gang.values() if s.lives and s.node == node]
+
     def lines(self, attempt: str, replica: str, after: int) -> list[dict[str, Any]]:
         """The lines on disk after a number."""
         supervisor = self.gangs.get(attempt, {}).get(replica)
@@ -181,14 +214,44 @@ class Cluster:
         if me.attempt in self.fences:
             me.lives = False  # before it has written anything: it never was
             return
-        me.begun, me.status = True, ReplicaState.STARTING
+        me.begun, me.status, me.renewed_at = True, ReplicaState.STARTING, self.now()
+        if me.lease_seconds:
+            self._soon(me, me.lease_seconds / 3, me.lease_seconds / 3, "beats", self._beat)
         me.addresses = (f"10.0.0.1:{self.dice.randrange(1024, 65535)}",)
         self._join(me)
 
+    def _beat(self, me: Supervisor) -> None:
+        """As runtime/lease.py: renew, or end when that was not possible for as long as the lease."""
+        if me.has_ended:
+            return
+        began = self.now()
+        answer = self._sent(me, "beat", {})
+        if answer is not None and answer[0] in (404, 409):
+            return self._end_by_lease(me, "refused")
+        if me.node not in self.cut_off:
+            me.renewed_at = began  # where the server does not answer, a witness does
+        if answer is not None and answer[0] < 400 and answer[1].get("stop"):
+            self._asked_to_stop(me)
+        left = me.renewed_at + me.lease_seconds - self.now()
+        self._soon(me, min(left, me.lease_seconds / 3), min(left, me.lease_seconds / 3), "beats", self._beat)
+
+    def _sent(self, me: Supervisor, what: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        return None if me.node in self.cut_off else self.send(me, what, body)
+
+    def _is_over(self, me: Supervisor) -> bool:
+        return bool(me.lease_seconds) and me.begun and self.now() >= me.renewed_at + me.lease_seconds - 1e-6
+
+    def _end_by_lease(self, me: Supervisor, why: str) -> None:
+        self.tell(f"{me.id} ends itself, for its lease is {why}")
+        self._end_program(me)
+        self._end(me, ReplicaState.LOST, None)
+
     def _join(self, me: Supervisor) -> None:
+        if me.has_ended:
+            return
         if self._is_told_to_stop(me):
             return self._end(me, ReplicaState.FAILED, 143)
-        answer = self.send(me, "join", {"addresses": list(me.addresses)})
+        answer = self._sent(me, "join", {"addresses": list(me.addresses)})
         if answer is not None and answer[0] in (404, 409):
             return self._end(me, ReplicaState.FAILED, None)
         if answer is None or answer[0] >= 400 or not answer[1].get("cluster"):
@@ -201,6 +264,8 @@ class Cluster:
         self._start_program(me)
 
     def _start_program(self, me: Supervisor) -> None:
+        if me.has_ended:
+            return
         if self._is_told_to_stop(me):
             return self._end(me, ReplicaState.FAILED, 143)
         job, number = job_of_attempt(me.attempt), int(me.attempt.rpartition(".")[2])
@@ -231,6 +296,8 @@ class Cluster:
             return
         if self.faults.strikes("a program hangs"):
             return self.tell(f"{me.id} hangs")
+        if me.lease_seconds and self.faults.strikes("a node is cut off"):
+            self.cut(me.node, self.dice.uniform(5.0, 200.0))
         if self.faults.strikes("a supervisor is killed"):
             return self.kill(me, "is killed")
         if self.faults.strikes("a program fails"):
@@ -299,7 +366,7 @@ class Cluster:
         body: dict[str, Any] = {"lines": part}
         if is_all:
             body |= {"seen": str(me.status), "exit_code": me.exit_code, "restarts": me.restarts}
-        answer = self.send(me, "report" if is_all else "lines", body)
+        answer = self._sent(me, "report" if is_all else "lines", body)
         if answer is None or answer[0] >= 500:
             return self._soon(me, 0.05, 5.0, "ships again", self._ship)
         if answer[0] >= 400:
@@ -332,6 +399,8 @@ class Cluster:
         if self.faults.strikes("a replica stands still"):
             me.stands_still_until = self.now() + self.dice.uniform(10.0, 90.0)
             self.tell(f"{me.id} stands still")
+            if me.program is not None:
+                me.program.stands_still_until = me.stands_still_until
 
         def then() -> None:
             if not me.lives:
@@ -339,6 +408,8 @@ class Cluster:
             if me.stands_still_until > self.now():
                 self.later(me.stands_still_until - self.now(), f"{me.id} {what}", then)
                 return
+            if self._is_over(me) and not me.has_ended:
+                self._end_by_lease(me, "over")  # before anything else
             act(me)
 
         self.later(self.dice.uniform(least, most), f"{me.id} {what}", then)
@@ -353,9 +424,11 @@ class SimulatedEngine:
         self._nodes: tuple[Node, ...] = ()
 
     def nodes(self) -> Sequence[Node]:
-        """The nodes of the cluster."""
-        if self._nodes != tuple(self._cluster.nodes):
-            self._nodes = tuple(self._cluster.nodes)
+        """The nodes of the cluster; one that is cut off is DOWN."""
+        cut_off = self._cluster.cut_off
+        found = tuple(replace(n, state=NodeState.DOWN) if n.name in cut_off else n for n in self._cluster.nodes)
+        if self._nodes != found:
+            self._nodes = found
         return self._nodes
 
     def render(self, launch: Launch) -> Request:
@@ -368,6 +441,7 @@ class SimulatedEngine:
                     "index": r.index,
                     "node": r.node,
                     "devices": list(r.devices),
+                    "lease_seconds": launch.lease_seconds,
                 }
                 for r in launch.replicas
             },
@@ -396,7 +470,11 @@ class SimulatedEngine:
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """What the folders tell; now and then nothing of some attempt."""
         found = {
-            a.id: [self._cluster.seen(a, r.role, r.index) for r in a.replicas if r.seen not in FINAL_REPLICA_STATES]
+            a.id: [
+                self._cluster.seen(a, r.role, r.index)
+                for r in a.replicas
+                if r.seen not in FINAL_REPLICA_STATES and node_of(a, r) not in self._cluster.cut_off
+            ]
             for a in attempts.values()
             if not self._faults.strikes("an engine is silent")
         }

@@ -207,6 +207,7 @@ class Server:
                 tokens=tokens.book,
                 bell=bell,
             )
+            self.loop._term = self.store.lead("simulated")
         except BaseException:
             self.store.die()
             raise

@@ -37,11 +37,13 @@ RATES: dict[str, float] = {
     "a program ignores TERM": 0.1,
     "a child outlives its supervisor": 0.3,
     "a replica stands still": 0.004,
+    "a node is cut off": 0.02,
     "an engine cannot start": 0.01,
     "an engine is silent": 0.02,
     "an engine call hangs": 0.004,
     "the server stands still": 0.002,
-    "the clock jumps": 0.003,
+    "the server hangs and another takes over": 0.002,
+    "the clock jumps": 0.3,
 }
 """How likely each is at each point where it may happen, in a seed of middling bad luck."""
 

@@ -37,14 +37,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="devices are released before the processes are gone",
         file="scheduling/settle.py",
-        old="if seen <= FINAL_REPLICA_STATES else None\n    if attempt.state is AttemptState.PLACED",
-        new="if seen else None\n    if attempt.state is AttemptState.PLACED",
+        old="        if not seen <= FINAL_REPLICA_STATES:\n            return None\n",
+        new="",
     ),
     Mutant(
         name="what is acknowledged is not committed",
-        file="store/sql.py",
-        old="                db.commit()\n                self._position",
-        new="                db.commit() if self._position % 7 != 3 else db.rollback()\n                self._position",
+        file="store/group_commit.py",
+        old="                db.commit()\n",
+        new="                db.commit() if position % 7 != 3 else db.rollback()\n",
     ),
     Mutant(
         name="who was stopped for others has failed",
@@ -57,6 +57,18 @@ MUTANTS: tuple[Mutant, ...] = (
         file="scheduling/settle.py",
         old="    if attempt.started_at is not None and now >= attempt.started_at + job.spec.limits.running_seconds:",
         new="    if False:",
+    ),
+    Mutant(
+        name="a lost replica is not waited for until its lease is over",
+        file="scheduling/nodes.py",
+        old="    return attempt.lease_seconds * (1 + MARGIN)",
+        new="    return attempt.lease_seconds * 0.3",
+    ),
+    Mutant(
+        name="what an earlier term decides is written",
+        file="store/group_commit.py",
+        old="        if batch.term is not None and batch.term != term:",
+        new="        if False:",
     ),
     Mutant(
         name="what was cancelled is tried again",
@@ -105,14 +117,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="a start is ordered once, and never again",
         file="scheduling/due.py",
-        old="AttemptState.STARTING) and any(",
-        new="AttemptState.STARTING) and now < attempt.placed_at + 1.0 and any(",
+        old="AttemptState.STARTING)\n            and any(",
+        new="AttemptState.STARTING)\n            and now < attempt.placed_at + 1.0 and any(",
     ),
     Mutant(
         name="a failure does not count against the retries",
         file="scheduling/settle.py",
-        old="            counted = int(fate is Fate.RETRY)",
-        new="            counted = 0",
+        old="        counted=1,\n",
+        new="        counted=0,\n",
     ),
     Mutant(
         name="quotas are not looked at",
@@ -122,7 +134,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="a server that starts has forgotten who waits",
-        file="store/sql.py",
+        file="store/sql_rows.py",
         old="    live = int(job.state not in FINAL_JOB_STATES)\n    row",
         new="    live = int(job.state not in FINAL_JOB_STATES and job.tries > 0)\n    row",
     ),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from .luck import Fault
 from .simulation import Outcome, Simulation
 
 TOLD_LINES = 60
@@ -15,7 +12,7 @@ def play(seed: int) -> Outcome:
     return Simulation(seed).run()
 
 
-def shrink(failed: Outcome, most_runs: int = 200) -> Outcome:
+def shrink(failed: Outcome, most_runs: int = 200, simulation: type[Simulation] = Simulation) -> Outcome:
     """The same violation with as few faults as are found to be needed (delta debugging: Zeller, Hildebrandt 2002)."""
     assert failed.violation is not None
     best, runs, pieces = failed, 0, 2
@@ -23,7 +20,8 @@ def shrink(failed: Outcome, most_runs: int = 200) -> Outcome:
         size = max(1, len(best.faults) // pieces)
         for begin in range(0, len(best.faults), size):
             runs += 1
-            tried = _with(best.seed, [*best.faults[:begin], *best.faults[begin + size :]])
+            left = [*best.faults[:begin], *best.faults[begin + size :]]
+            tried = simulation(best.seed, only=left).run()
             if tried.violation is not None and tried.violation.name == failed.violation.name:
                 best, pieces = tried, max(2, pieces - 1)
                 break
@@ -39,7 +37,3 @@ def told(outcome: Outcome) -> str:
     faults = "\n".join(f"    {fault.kind} ({fault.n})" for fault in outcome.faults) or "    none"
     story = "\n".join(f"    {line}" for line in outcome.story[-TOLD_LINES:])
     return f"seed {outcome.seed}: {outcome.violation}\n  faults that it takes:\n{faults}\n  how it ends:\n{story}\n"
-
-
-def _with(seed: int, faults: Collection[Fault]) -> Outcome:
-    return Simulation(seed, only=faults).run()

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy.exc import OperationalError
 
 from stoker.clock import ManualClock
-from stoker.core.errors import StokerError
+from stoker.core.errors import Deposed, StokerError
 from stoker.core.ids import split_job_id
 from stoker.core.node import Node
 from stoker.core.site import Backfill, Preemption, Quota, Site, Victims
@@ -38,7 +38,7 @@ ERROR_SECONDS = 1.0
 MEANWHILE = 0.3
 """How likely something else happens at a point within a round where it can."""
 
-ROUND, START = "a round", "the server starts"
+ROUND, START, ZOMBIE = "a round", "the server starts", "a server that hung does a round"
 
 
 @dataclass(slots=True)
@@ -68,6 +68,7 @@ class Simulation:
         self.server_clock = _WallClock(self.time)
         self.home = Path(tempfile.mkdtemp(prefix="chaos-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         self.server: Server | None = None
+        self.zombies: list[Server] = []
         self.story: list[str] = []
         self.restarts = 0
         self.steps = 0
@@ -112,8 +113,9 @@ class Simulation:
             violation = found
             self.tell(str(found))
         finally:
-            if self.server is not None:
-                self.server.die()
+            for server in (self.server, *self.zombies):
+                if server is not None:
+                    server.die()
             self.watch.close()
             shutil.rmtree(self.home, ignore_errors=True)
         return Outcome(
@@ -213,6 +215,9 @@ class Simulation:
         if server is not self.server or at != self._tick_at:
             return
         self._tick_at = None
+        if self.faults.strikes("the server hangs and another takes over"):
+            self._hangs(server)
+            return
         if self.faults.strikes("the server stands still"):
             self.tell("the server stands still")
             self._tick_soon(server, self.dice.uniform(5.0, 90.0))
@@ -238,13 +243,41 @@ class Simulation:
             self._died_at = None
         self._tick_soon(server, 0.001 if goes_on else self._pause(server))
 
+    def _hangs(self, server: Server) -> None:
+        """Another takes over, and this one wakes up again, and goes on as if nothing had been."""
+        self.tell("the server hangs")
+        self.server = None
+        self.restarts += 1
+        self.zombies.append(server)
+        self.later(self.dice.uniform(8.0, 20.0), START, self._start_server)
+        for _ in range(3):
+            self.later(self.dice.uniform(0.5, 120.0), ZOMBIE, lambda: self._zombie_acts(server))
+
+    def _zombie_acts(self, zombie: Server) -> None:
+        self.tell("a server that hung does a round")
+        if self.dice.random() < 0.5:
+            zombie.store.look_again()
+        ceased, self.faults.has_ceased = self.faults.has_ceased, True  # this one just goes on
+        before = self.watch.position
+        try:
+            zombie.loop.tick()
+        except Deposed as error:
+            self.tell(f"it leads no more: {error}")
+        except StokerError as error:
+            self.tell(f"its round failed: {error}")
+        finally:
+            self.faults.has_ceased = ceased
+        self.watch.look()
+        if self.server is not None and self.watch.position > before:
+            raise Violated("one leads", "a server that leads no more has written what it decided")
+
     def _meanwhile(self) -> None:
         """In the middle of a round, somebody else may be served."""
         server = self.server
         if not self._in_round or self.dice.random() > MEANWHILE:
             return
         at, _, _, what, act = self._events[0] if self._events else (0.0, 0.0, 0, "", None)
-        if act is None or what in (ROUND, START) or at > self.time.now() + 1.0:
+        if act is None or what in (ROUND, START, ZOMBIE) or at > self.time.now() + 1.0:
             return
         heapq.heappop(self._events)
         self.time.time = max(self.time.time, at)
@@ -346,6 +379,8 @@ class Simulation:
                     for line in server.logs.read(job)
                     if (line.attempt, line.replica) == (attempt, supervisor.name)
                 ]
+                if supervisor.was_cut_off and kept == list(range(1, len(kept) + 1)):
+                    continue  # what it could not send went with its node
                 if kept != list(range(1, len(supervisor.lines) + 1)):
                     printed = len(supervisor.lines)
                     raise Violated("P7 lines", f"{supervisor.id} has printed {printed} lines, and kept are {kept}")
@@ -385,7 +420,7 @@ def _violated(name: str, what: str) -> None:
 
 
 def _nodes(dice: random.Random) -> list[Node]:
-    found = []
+    found, lease_seconds = [], dice.choice((0.0, 0.0, 30.0))
     for n in range(dice.randint(1, 4)):
         gpus = dice.choice((0, 1, 2, 4, 4))
         found.append(
@@ -397,6 +432,7 @@ def _nodes(dice: random.Random) -> list[Node]:
                 devices=tuple(map(str, range(gpus))),
                 vcpus=32.0,
                 memory_gb=128.0,
+                lease_seconds=lease_seconds,
             )
         )
     return found

@@ -250,7 +250,10 @@ class Watch:
     def _machines(self) -> None:
         used: dict[tuple[str, str], int] = {}
         running: set[tuple[str, str]] = set()
+        now = self.cluster.now()
         for program in self.cluster.programs:
+            if program.stands_still_until > now:
+                continue  # with its machine: it does nothing now, and whether it may go on shows when it wakes
             key = (job_of_attempt(program.attempt), program.replica)
             if key in running:
                 raise Violated("2 one live lease", f"{key} runs twice")

@@ -58,8 +58,8 @@ class Two:
 @contextmanager
 def two_servers(home: Path, database: Path | str) -> Iterator[Two]:
     home.mkdir()
-    if isinstance(database, str):
-        (home / "config.yaml").write_text(json.dumps({"database": database}))
+    settings = {"job_folders": str(home.parent)} | ({"database": database} if isinstance(database, str) else {})
+    (home / "config.yaml").write_text(json.dumps(settings))
     config = read_config({"STOKER_HOME": str(home)})
     first = embedded.start(config, ("--port=0",))
     second = embedded.start(config, ("--port=0",), standby=True)
