@@ -5,6 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
+WORKERS ?= auto
 SEEDS ?= 300
 SEED_BASE ?= 0
 
@@ -24,7 +25,7 @@ demo: .venv/demo
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/digits/demo.sh
 
 test: check .venv/test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 chaos: .venv/chaos
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --seed-base $(SEED_BASE) $(ARGS)

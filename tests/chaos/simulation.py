@@ -23,6 +23,7 @@ from stoker.core.ids import split_job_id
 from stoker.core.node import Node
 from stoker.core.site import Backfill, Preemption, Quota, Site, Victims
 from stoker.core.site import Queue as SiteQueue
+from stoker.scheduling.ledger import spent
 
 from .cluster import Cluster, Supervisor
 from .house import Server
@@ -367,6 +368,7 @@ class Simulation:
         if server.store.world() != self.watch.world:
             raise Violated("the story leads to what is written", "the world that is stored is another one")
         self._check_lines(server)
+        self._check_ledger(server)
         self._check_usage(server)
 
     def _check_lines(self, server: Server) -> None:
@@ -384,6 +386,17 @@ class Simulation:
                 if kept != list(range(1, len(supervisor.lines) + 1)):
                     printed = len(supervisor.lines)
                     raise Violated("P7 lines", f"{supervisor.id} has printed {printed} lines, and kept are {kept}")
+
+    def _check_ledger(self, server: Server) -> None:
+        """10: every second of every attempt is in the ledger, once."""
+        for job_id in self.watch.jobs:
+            job = server.store.job(job_id).job
+            for attempt in server.store.attempts(job_id):
+                held, told = (attempt.ended_at or 0.0) - attempt.placed_at, spent(job, attempt, self.server_clock.now())
+                if abs(sum(told.values()) - max(0.0, held)) > 1e-6 or min(told.values()) < 0:
+                    raise Violated(
+                        "10 ledger", f"{attempt.id} held its places for {held:g} s, and the ledger has {told}"
+                    )
 
     def _check_usage(self, server: Server) -> None:
         """Nothing is held any more."""

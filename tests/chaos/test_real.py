@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 
 from .faults import FAULTS
-from .program import KINDS
 from .real import run_round, show
 from .rig import build_clock, can_mount
-
-KINDS_FOUND = [kind for kind in KINDS if kind != "hides_children"]
-"""Without a cgroup or a namespace, what has cleared its environment outlives a supervisor that is killed; see docs/running.md."""
 
 pytestmark = pytest.mark.live
 
@@ -21,9 +17,7 @@ def test_nothing_is_lost_and_nothing_runs_twice(tmp_path: Path) -> None:
     mounts, clock = can_mount(), build_clock(tmp_path)
     plan = ["kill all", "kill server while it starts"]
     plan += ["set clock"] * (clock is not None) + ["fill disk"] * mounts
-    tally = run_round(
-        tmp_path / "round", "test", plan, away_seconds=0.5, on_tmpfs=mounts, clock=clock, kinds=KINDS_FOUND
-    )
+    tally = run_round(tmp_path / "round", "test", plan, away_seconds=0.5, on_tmpfs=mounts, clock=clock)
     assert not tally.wrong, "\n".join(tally.wrong) + "\n" + show(tally, 0)
     assert tally.cycles == len(plan) and tally.findings.acknowledged
 

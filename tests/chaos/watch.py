@@ -1,7 +1,7 @@
 """The invariants. An observer of its own, which believes nothing but the lines that are written and the machines themselves.
 
 It has its own tables of what is legal and its own account of who holds what, so that a bug in the code under test is no bug
-here. The numbers are those of the list in docs/reliability.md.
+here. The numbers are those of the list in docs/faults.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -17,10 +18,11 @@ import pytest
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.local.engine import LocalEngine
 from stoker.engines.local.isolation import Isolation, detect
-from stoker.engines.local.leftovers import mark_of_home
+from stoker.engines.local.leftovers import end_leftovers, mark_of_home
 from stoker.runtime import cgroups
 from stoker.runtime.cgroups import Cgroups
 from stoker.runtime.folder import Folder
+from stoker.runtime.processes import started
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, look, until
 from tests.contract.test_engines import a_local_engine
@@ -188,3 +190,21 @@ def test_a_supervisor_is_never_signalled_by_an_id_that_is_another_process_now(tm
     assert other.poll() is None
     other.kill()
     other.wait()
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_namespaces_number_that_has_gone_to_another_kills_nobody(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    command = ["bwrap", "--bind", "/", "/", "--unshare-pid", "--info-fd", "1", "sleep", "300"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        told = json.loads("".join(iter(other.stdout.readline, "}\n")) + "}")
+        first = told["child-pid"]
+        try:
+            for began in (started(first) or 0) - 1, started(first):
+                Path(folder.processes_file).write_text(
+                    json.dumps({"namespaces": [[first, began, told["pid-namespace"]]]})
+                )
+                assert end_leftovers(folder, "no such mark") and psutil.pid_exists(first) == (began != started(first))
+        finally:
+            other.kill()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.conftest import Server, wait_until
@@ -50,6 +52,18 @@ def test_what_a_program_died_of(server: Server, name: str, code: str, sign: str,
     assert died_of(details)[0] == sign and evidence in died_of(details)[1]
     shown = server.cli("why", name).stdout
     assert f"({sign})" in shown and evidence in shown and "not tried again" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("read_only", "open('/etc/stoker_was_here', 'w')"), ("hidden", f"open('{pwd.getpwuid(os.getuid()).pw_dir}/.no/x')")],
+)
+def test_what_a_sandbox_does_not_let_be_used(server: Server, name: str, code: str) -> None:
+    if server.client.status()["isolation"]["level"] == 0:
+        pytest.skip("nothing is in a sandbox here")
+    submit(server, name, sys.executable, "-c", code)
+    assert died_of(ended(server, name))[0] == "SANDBOX"
+    assert "job_folders" in server.cli("why", name).stdout
 
 
 def test_a_segmentation_fault_is_tried_again(server: Server, tmp_path: Path) -> None:
@@ -120,9 +134,24 @@ def test_a_place_is_kept_after_a_failure_for_a_shell_until_it_is_released(server
     assert "is held after a failure until" in server.cli("jobs", "describe", "kept").stderr
     shell = server.cli("jobs", "shell", "kept", "--", "sh", "-c", "cat here; echo $OWN; exit 7")
     assert (shell.returncode, shell.stdout) == (7, "made\nits own\n"), shell.stderr
-    assert server.cli("jobs", "release", "kept").returncode == 0
+    assert server.cli("jobs", "shell", "kept", "--", "no-such-program").returncode == 3
+    seen = server.cli("jobs", "shell", "kept", "--", "cat", str(server.home / "token"))
+    assert (seen.returncode == 0) == (server.client.status()["isolation"]["level"] == 0)
+
+    # It ends with the place: also what hides from its session, its parent and its environment.
+    hides = "trap '' HUP; (env -i setsid sleep 4242.5 &); echo sleeps; sleep 4242.5"
+    with subprocess.Popen(
+        [sys.executable, "-m", "stoker.cli.main", "jobs", "shell", "kept", "--", "sh", "-c", hides],
+        env=server.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as open_shell:
+        assert open_shell.stdout is not None and open_shell.stdout.readline() == "sleeps\n"
+        assert server.cli("jobs", "release", "kept").returncode == 0
+        assert open_shell.wait(30) == 129
     details = ended(server, "kept")
     assert (details["state"], details["exit_code"]) == ("FAILED", 3)
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "4242.5"]]
     refused = server.cli("jobs", "shell", "kept")
     assert refused.returncode == 6 and "no place of it is kept" in refused.stderr
     refused = server.cli("jobs", "release", "kept")

@@ -50,7 +50,7 @@ def fill(folder: Path, leave_bytes: int) -> Path:
 def test_new_jobs_are_refused_what_runs_goes_on_and_nothing_is_lost(small: Path, tmp_path: Path) -> None:
     home, enough, last = small / "home", tmp_path / "enough", tmp_path / "last"
     home.mkdir()
-    (home / "config.yaml").write_text(json.dumps({"reserve_mb": 8}))
+    (home / "config.yaml").write_text(json.dumps({"reserve_mb": 8, "job_folders": str(tmp_path)}))
     config = read_config({"STOKER_HOME": str(home)})
     found = embedded.start(config, ("--port=0",))
     client = Client(found.url, found.token)
@@ -95,6 +95,9 @@ def test_new_jobs_are_refused_what_runs_goes_on_and_nothing_is_lost(small: Path,
             assert texts == [f"line {n}" for n in range(len(texts) - 1)] + [f"last {len(texts) - 1}"]
         assert len(client.details("p", "lasts")["attempts"]) == 1
     finally:
+        (small / "filler").unlink(missing_ok=True)
+        enough.touch()
+        last.touch()  # nothing runs on, whatever has failed
         client.close()
         os.kill(found.pid, signal.SIGKILL)
         wait_until(lambda: not embedded.is_locked(home))

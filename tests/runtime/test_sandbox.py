@@ -1,0 +1,63 @@
+"""What a sandbox is to blame for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stoker.runtime.folder import Folder
+from stoker.runtime.sandbox import Sandbox
+
+
+def a_sandbox(home: Path, level: int) -> Sandbox:
+    words = {
+        "level": level,
+        "stoker_home": str(home / ".stoker"),
+        "user_home": str(home),
+        "own_home": str(home / ".stoker/job-homes/ada"),
+        "own_folders": [str(home / ".stoker/buckets/gs/b")],
+        "folders": [str(home / ".cache/open")],
+        "user": 20_000 if level == 2 else None,
+    }
+    return Sandbox({"isolation": words}, Folder(str(home / ".stoker/runs/p/j.1/chief-0")))
+
+
+READ_ONLY = "OSError: [Errno 30] Read-only file system: {}"
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: {}"
+DENIED = "PermissionError: [Errno 13] Permission denied: {}"
+
+
+@pytest.mark.parametrize(
+    ("sign", "evidence", "path", "levels"),
+    [
+        ("READ_ONLY", READ_ONLY, "'/etc/x'", {1, 2}),
+        ("READ_ONLY", "sh: 1: cannot create {}: Read-only file system", "/etc/x", {1, 2}),
+        ("READ_ONLY", READ_ONLY, "'out/x'", {1, 2}),
+        ("NO_SUCH_FILE", MISSING, "'HOME/.stoker/token'", {1, 2}),
+        ("NO_SUCH_FILE", MISSING, "'HOME/data/../.ssh/id'", {1, 2}),
+        ("PERMISSION", DENIED, "'HOME/data/x'", {2}),
+        ("NO_SUCH_FILE", MISSING, "'HOME/.stoker/runs/p/j.1/chief-0/work/x'", set()),
+        ("NO_SUCH_FILE", MISSING, "'HOME/.stoker/job-homes/ada/x'", set()),
+        ("NO_SUCH_FILE", MISSING, "'HOME/.stoker/buckets/gs/b/x'", set()),
+        ("NO_SUCH_FILE", MISSING, "'HOME/.cache/open/x'", set()),
+        ("NO_SUCH_FILE", MISSING, "'data.csv'", set()),
+        ("NO_SUCH_FILE", MISSING, "'/usr/x'", set()),
+        ("NO_SUCH_FILE", MISSING, "'/tmp/nobody-has-made-this'", set()),
+        ("PERMISSION", DENIED, "'/etc/shadow'", set()),
+        ("CHECKPOINT_CORRUPT", "EOFError: {}", "'/tmp'", set()),
+    ],
+)
+def test_which_failures_are_the_sandboxs(tmp_path: Path, sign: str, evidence: str, path: str, levels: set[int]) -> None:
+    home = Path("/home/of/the/user")
+    line = evidence.format(path.replace("HOME", str(home)))
+    assert {level for level in (0, 1, 2) if a_sandbox(home, level).keeps_from(sign, line)} == levels
+
+
+def test_what_lies_in_the_machines_own_temporary_folder_is_not_in_the_sandboxs(tmp_path: Path) -> None:
+    file = Path("/tmp") / f"stoker-{tmp_path.name}"
+    file.touch()
+    try:
+        assert a_sandbox(tmp_path, 1).keeps_from("NO_SUCH_FILE", MISSING.format(f"'{file}'"))
+    finally:
+        file.unlink()
