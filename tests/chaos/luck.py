@@ -33,7 +33,7 @@ RATES: dict[str, float] = {
     "an upload is cut off": 0.02,
     "a supervisor is killed": 0.004,
     "a program fails": 0.02,
-    "a program hangs": 0.002,
+    "a program hangs": 0.008,
     "a program ignores TERM": 0.1,
     "a child outlives its supervisor": 0.3,
     "a replica stands still": 0.004,

@@ -49,7 +49,8 @@ class People:
                 self.later(5.0, f"{name} is uncordoned", lambda name=name: self.look_after_nodes([name]))  # type: ignore[misc]
 
     def _submit_later(self, name: str, seconds: float) -> None:
-        self.steps[f"p/{name}"] = self.dice.randint(2, 25)
+        # Some never end by themselves: only the limit of running ends them.
+        self.steps[f"p/{name}"] = 10**9 if self.dice.random() < 0.08 else self.dice.randint(2, 25)
         self.unanswered.add(name)
         if self.dice.random() < 0.1:
             self.cursed.add(f"p/{name}")

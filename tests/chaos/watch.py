@@ -194,7 +194,7 @@ class Watch:
         self.states[move.attempt] = str(move.after)
         known = self.jobs[job_of_attempt(move.attempt)]
         known.cause = str(move.cause or known.cause)
-        if move.after == "STOPPING" and move.cause in COUNTED:
+        if move.after == "ENDED" and known.cause in COUNTED:
             known.failures += 1
             if known.failures > known.job.spec.retry.whole_job + 1:
                 raise Violated("retries are bounded", f"{move.attempt} is failure {known.failures} of its job")
