@@ -199,12 +199,12 @@ def test_a_namespaces_number_that_has_gone_to_another_kills_nobody(tmp_path: Pat
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         told = json.loads("".join(iter(other.stdout.readline, "}\n")) + "}")
-        first = told["child-pid"]
+        first, began = told["child-pid"], started(told["child-pid"])
         try:
-            for began in (started(first) or 0) - 1, started(first):
-                Path(folder.processes_file).write_text(
-                    json.dumps({"namespaces": [[first, began, told["pid-namespace"]]]})
-                )
-                assert end_leftovers(folder, "no such mark") and psutil.pid_exists(first) == (began != started(first))
+            for claimed, lives in (((began or 0) - 1, True), (began, False)):
+                note = {"namespaces": [[first, claimed, told["pid-namespace"]]]}
+                Path(folder.processes_file).write_text(json.dumps(note))
+                assert end_leftovers(folder, "no such mark")
+                assert (started(first) == began) == lives
         finally:
             other.kill()

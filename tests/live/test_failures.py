@@ -56,7 +56,10 @@ def test_what_a_program_died_of(server: Server, name: str, code: str, sign: str,
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("read_only", "open('/etc/stoker_was_here', 'w')"), ("hidden", f"open('{pwd.getpwuid(os.getuid()).pw_dir}/.no/x')")],
+    [
+        ("read_only", "open('/etc/stoker_was_here', 'w')"),
+        ("hidden", f"open('{pwd.getpwuid(os.getuid()).pw_dir}/.no/x')"),
+    ],
 )
 def test_what_a_sandbox_does_not_let_be_used(server: Server, name: str, code: str) -> None:
     if server.client.status()["isolation"]["level"] == 0:
@@ -130,7 +133,7 @@ def test_a_place_is_kept_after_a_failure_for_a_shell_until_it_is_released(server
         return next((r for r in replicas if r["held_until"]), None)
 
     assert wait_until(held)["exit_code"] == 3
-    assert server.client.details("local", "kept")["state"] == "RUNNING"
+    wait_until(lambda: server.client.details("local", "kept")["state"] == "RUNNING")
     assert "is held after a failure until" in server.cli("jobs", "describe", "kept").stderr
     shell = server.cli("jobs", "shell", "kept", "--", "sh", "-c", "cat here; echo $OWN; exit 7")
     assert (shell.returncode, shell.stdout) == (7, "made\nits own\n"), shell.stderr

@@ -1,23 +1,30 @@
-"""A shell at the place of a program that has failed: in its folder, with its environment. Ended when the place is given back."""
+"""A shell at the place of a program that has failed. The supervisor starts it there; here it is shown."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import select
 import signal
-import subprocess
+import socket
+import sys
+import termios
 import time
-from collections.abc import Mapping, Sequence
+import tty
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from stoker.core.errors import Forbidden, NotFound, NotReady, Violation
+from stoker.runtime.folder import short_path
 
 from . import show
 from .outlook import clock
 
-_LOOK_SECONDS = 0.5
-_GRACE_SECONDS = 5.0
+_OF_A_TERMINAL = ("TERM", "COLORTERM", "LANG", "LC_ALL")
+_HUNG_UP = 128 + signal.SIGHUP
 
 
 def open_shell(details: Mapping[str, Any], home: Path, replica: str, command: Sequence[str] | None) -> int:
@@ -30,61 +37,105 @@ def open_shell(details: Mapping[str, Any], home: Path, replica: str, command: Se
         names = f"; kept now: {', '.join(held)}" if held else ""
         raise NotReady([Violation(name, problem)], fix=f"after a failure, with --hold-on-failure 30m{names}")
     replica = replica or next(iter(held))
-    file = home / "runs" / attempt["id"] / replica / "shell"
-    place = _read(file, replica, held[replica]["node"])
+    place = held[replica]
     words = list(command or [os.environ.get("SHELL") or "/bin/sh"])
 
-    show.progress(
-        f"at the place of {replica}, kept until {clock(place['until'], time.time())}; give it back: stoker jobs release {name}"
-    )
-    return _run(words, place, file)
+    with _connected(home / "runs" / attempt["id"] / replica / "shell", replica, place["node"]) as connection:
+        until = clock(place["held_until"], time.time())
+        show.progress(f"at the place of {replica}, kept until {until}; give it back: stoker jobs release {name}")
+        is_terminal = os.isatty(0) and os.isatty(1)
+        told = _at_a_terminal(connection, words) if is_terminal else _plain(connection, words)
+    if "problem" in told:
+        raise NotFound(f"{words[0]!r} cannot be run there: {told['problem']}")
+    if "exit" not in told:
+        show.warn("the place is given back: this shell has ended")
+    return int(told.get("exit", _HUNG_UP))
 
 
-def _read(file: Path, replica: str, node: str) -> dict[str, Any]:
+@contextmanager
+def _connected(path: Path, replica: str, node: str) -> Iterator[socket.socket]:
+    """To the supervisor, who waits there."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            with short_path(str(path)) as short:
+                connection.connect(short)
+        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
+            raise NotFound(
+                f"the place of {replica} is not on this machine, or not below this home",
+                fix=f"run this on the machine of the node {node}, with the server's STOKER_HOME",
+            ) from None
+        except OSError as error:
+            raise Forbidden(
+                f"the place of {replica} cannot be entered: {error.strerror}",
+                fix="run this as the user that the server runs as",
+            ) from None
+        yield connection
+
+
+def _ask(connection: socket.socket, words: Sequence[str], terminal: Mapping[str, str] | None, files: list[int]) -> None:
+    with suppress(BrokenPipeError):  # given back at this moment: there is no answer then
+        socket.send_fds(connection, [b"\0"], files)
+        connection.sendall(json.dumps({"command": list(words), "terminal": terminal}).encode() + b"\n")
+
+
+def _answer(connection: socket.socket) -> dict[str, Any]:
+    """What the supervisor has told in the end; nothing, if the place is given back."""
+    with suppress(ConnectionResetError), connection.makefile(encoding="utf-8") as stream:
+        line = stream.readline()
+        return dict(json.loads(line)) if line else {}
+    return {}
+
+
+def _plain(connection: socket.socket, words: Sequence[str]) -> dict[str, Any]:
+    """With our own input and output. Who interrupts us hangs up, and that ends it."""
+    _ask(connection, words, None, [0, 1, 2])
+    return _answer(connection)
+
+
+def _at_a_terminal(connection: socket.socket, words: Sequence[str]) -> dict[str, Any]:
+    """At a terminal of its own, which ours shows: what runs there cannot reach ours."""
+    ours, theirs = os.openpty()
+    variables = {name: os.environ[name] for name in _OF_A_TERMINAL if name in os.environ}
+    _copy_size(ours)
+    _ask(connection, words, variables, [theirs] * 3)
+    os.close(theirs)
+    before = signal.signal(signal.SIGWINCH, lambda *_: _copy_size(ours))
+    settings = termios.tcgetattr(0)
     try:
-        place: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(
-            f"the place of {replica} is not on this machine, or not below this home",
-            fix=f"run this on the machine of the node {node}, with the server's STOKER_HOME",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise Forbidden(f"the place of {replica} cannot be entered: {error}") from None
-    return place
-
-
-def _run(words: Sequence[str], place: Mapping[str, Any], file: Path) -> int:
-    """Run it in the foreground; end it when the place is given back."""
-    terminal = {name: os.environ[name] for name in ("TERM", "LANG", "LC_ALL", "COLUMNS", "LINES") if name in os.environ}
-    environment = {**place["environment"], **terminal}
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for what runs there
-    try:
-        process = subprocess.Popen(
-            words, cwd=place["folder"], env=environment, restore_signals=True, preexec_fn=_default
-        )
-    except OSError as error:
-        raise NotFound(f"{words[0]!r} cannot be run there: {error.strerror}") from None
-    else:
-        while True:
-            try:
-                return process.wait(_LOOK_SECONDS)
-            except subprocess.TimeoutExpired:
-                if not file.exists():
-                    show.warn("the place is given back: this shell ends")
-                    _end(process)
-                    return process.returncode
+        tty.setraw(0)
+        _pass_on(connection, ours)
+        return _answer(connection)
     finally:
-        signal.signal(signal.SIGINT, before)
+        termios.tcsetattr(0, termios.TCSADRAIN, settings)
+        signal.signal(signal.SIGWINCH, before)
+        os.close(ours)
 
 
-def _default() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _pass_on(connection: socket.socket, ours: int) -> None:
+    """What is typed goes there, and what is printed comes here, until the supervisor says that it is over."""
+    sources = [0, ours, connection.fileno()]
+    while True:
+        ready = select.select(sources, [], [])[0]
+        if ours in ready:
+            try:
+                printed = os.read(ours, 1 << 16)
+            except OSError:  # nobody has it open any more
+                printed = b""
+            if printed:
+                os.write(1, printed)
+                continue  # first all that was printed
+            sources.remove(ours)
+        if connection.fileno() in ready:
+            return
+        if 0 in ready:
+            typed = os.read(0, 1 << 12)
+            if typed:
+                os.write(ours, typed)
+            else:
+                sources.remove(0)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGHUP)
-    try:
-        process.wait(_GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _copy_size(ours: int) -> None:
+    """Make their terminal as large as ours."""
+    with suppress(OSError):
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, bytes(8)))

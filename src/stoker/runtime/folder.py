@@ -9,8 +9,8 @@
     processes.json              by what its processes are known, should the supervisor not be there to end them
     log.jsonl                   every line of output, in order
     supervisor.err              what the supervisor itself has to complain about
-    beat                        touched by the program, if it cares to say that it goes on
-    shell          0600         while the place is kept after a failure: what a shell there needs
+    beat/beat                   touched by the program, if it cares to say that it goes on; the folder is the program's
+    shell          0600         while the place is kept after a failure: the socket for who wants a shell there
     environment/                of a container that installs packages: where it does so
     work/                       the program's working directory, fresh for the attempt
 """
@@ -21,9 +21,11 @@ import fcntl
 import json
 import os
 import time
-from typing import Any, Dict, Optional
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, Optional
 
 _LOCK_TRIES = 50
+_LONGEST_SOCKET_BYTES = 100  # the kernel's limit is 107, or 103
 
 
 class Folder:
@@ -38,7 +40,8 @@ class Folder:
         self.processes_file = os.path.join(self.path, "processes.json")
         self.log_file = os.path.join(self.path, "log.jsonl")
         self.errors_file = os.path.join(self.path, "supervisor.err")
-        self.beat_file = os.path.join(self.path, "beat")
+        self.beat_folder = os.path.join(self.path, "beat")
+        self.beat_file = os.path.join(self.beat_folder, "beat")
         self.shell_file = os.path.join(self.path, "shell")
         self.work = os.path.join(self.path, "work")
         self.stop_file = os.path.join(os.path.dirname(self.path), "stop")
@@ -111,3 +114,16 @@ def write_whole(path: str, text: str, mode: int = 0o600) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(temporary, path)
+
+
+@contextmanager
+def short_path(path: str) -> Iterator[str]:
+    """A path by which a socket can be made or reached, however deep its folder lies. Raises OSError."""
+    if len(os.fsencode(path)) <= _LONGEST_SOCKET_BYTES:
+        yield path
+        return
+    descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{os.path.basename(path)}"
+    finally:
+        os.close(descriptor)

@@ -116,7 +116,7 @@ class Watch:
 def _touched(path: str) -> int:
     """When a file was last touched; 0: it is not there."""
     try:
-        return os.stat(path).st_mtime_ns
+        return os.lstat(path).st_mtime_ns  # the program's own file: a link of its making leads nobody elsewhere
     except OSError:
         return 0
 
@@ -154,7 +154,7 @@ def _waits_in(pid: int) -> str:
 
 
 def _command(pid: int) -> str:
-    return _read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()[:120]
+    return " ".join(_read(f"/proc/{pid}/cmdline").replace("\0", " ").split())[:120]  # a program given by `-c` has lines
 
 
 def _stack(pid: int) -> List[str]:

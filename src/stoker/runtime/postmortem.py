@@ -10,6 +10,7 @@ from typing import Iterable, Optional
 from .kernel import Kernel
 from .lines import Log
 from .program import Ended
+from .sandbox import Sandbox
 from .sign_table import AGAIN, ANYWHERE, AS_EXIT_CODE
 from .signs import Found, find_sign, plain
 
@@ -17,7 +18,7 @@ _LITTLE_BYTES = 16 << 20
 _MEMORY_SIGNS = ("HOST_OOM", "MEMORY_ERROR")
 
 
-def examine(ended: Ended, log: Log, kernel: Kernel, pid: int, devices: str, folder: str) -> Found:
+def examine(ended: Ended, log: Log, kernel: Kernel, pid: int, devices: str, folder: str, sandbox: Sandbox) -> Found:
     """The sign of a program's failure, and the line that shows it."""
     was_killed = ended.code == -signal.SIGKILL and not ended.was_stopped
     told = kernel.evidence(pid, devices, was_killed=was_killed)
@@ -28,7 +29,7 @@ def examine(ended: Ended, log: Log, kernel: Kernel, pid: int, devices: str, fold
         full = _full_disk([folder, tempfile.gettempdir()])
         if full is not None:
             return Found("DISK_FULL", plain(f"{full}. {found.evidence}".rstrip()))
-    return found
+    return Found("SANDBOX", found.evidence) if sandbox.keeps_from(found.sign, found.evidence) else found
 
 
 def examine_text(text: str) -> Found:

@@ -38,14 +38,14 @@ def die_with_parent() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-def descendants() -> List[Process]:
-    """All processes below this one."""
+def descendants(of: Optional[int] = None) -> List[Process]:
+    """All processes below a process; below this one, if none is said."""
     table = living()
     children: Dict[int, List[int]] = {}
     for pid, (parent, _) in table.items():
         children.setdefault(parent, []).append(pid)
     found: List[Process] = []
-    ask = [os.getpid()]
+    ask = [os.getpid() if of is None else of]
     while ask:
         below = children.get(ask.pop(), [])
         found.extend(Process(pid, table[pid][1]) for pid in below)

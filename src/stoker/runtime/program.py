@@ -7,7 +7,7 @@ import selectors
 import signal
 import subprocess
 import time
-from typing import Callable, Dict, FrozenSet, List, Optional, Sequence
+from typing import Callable, Container, Dict, FrozenSet, List, Mapping, Optional, Sequence
 
 from .lines import Lines, Log
 from .processes import descendants, die_with_parent, living, oom_kills, signal_all, signal_group
@@ -44,22 +44,8 @@ class Program:
         self._oom_before = oom_kills()
         self._sandbox = sandbox
         self._note_at = time.monotonic()
-        told, tells = os.pipe()
-        try:
-            self._process = subprocess.Popen(
-                sandbox.program(command, environment, folder, readable, told=tells),
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                preexec_fn=die_with_parent,
-                pass_fds=[tells] if sandbox.level else [],
-            )
-        finally:
-            os.close(tells)
-            sandbox.note_namespace(told)
+        files = (subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE)
+        self._process = spawn(command, environment, folder, sandbox, readable, files)
         # Of a sandbox the outermost process only waits: a signal to it would end all the others at once.
         self._spared: FrozenSet[int] = frozenset([self.pid] if sandbox.level else [])
         self._selector = selectors.DefaultSelector()
@@ -101,7 +87,7 @@ class Program:
                     signal_group(self.pid, signal.SIGTERM)
             elif stop_at is not None and time.monotonic() >= stop_at:
                 self._kill()
-            _reap_orphans(self._process)
+            reap_orphans({self.pid})
         return stop_at is not None
 
     def _note_processes(self) -> None:
@@ -116,7 +102,7 @@ class Program:
             signal_group(self.pid, signal.SIGKILL)
         pause = 0.005
         while signal_all(signal.SIGKILL):  # one that forks while we look is found at the next look
-            _reap_orphans(self._process)
+            reap_orphans({self.pid})
             time.sleep(pause)
             pause = min(_POLL_SECONDS, pause * 1.1)
 
@@ -149,13 +135,43 @@ class Program:
         self._selector.unregister(key.fileobj)
 
 
-def _reap_orphans(process: "subprocess.Popen[bytes]") -> None:
-    """Collect dead orphans that we adopted, so that they are zombies no longer. Not the program: Popen collects that."""
+def spawn(
+    command: List[str],
+    environment: Mapping[str, str],
+    folder: str,
+    sandbox: Sandbox,
+    readable: Sequence[str],
+    files: Sequence[int],
+) -> "subprocess.Popen[bytes]":
+    """Start what the user wants to run. `files`: its input, output and errors. Raises OSError if it cannot be started."""
+    told, tells = os.pipe()
+    pid = 0
+    try:
+        process = subprocess.Popen(
+            sandbox.program(command, environment, folder, readable, told=tells),
+            cwd=folder,
+            env=environment,
+            stdin=files[0],
+            stdout=files[1],
+            stderr=files[2],
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+            pass_fds=[tells] if sandbox.level else [],
+        )
+        pid = process.pid
+    finally:
+        os.close(tells)
+        sandbox.note_namespace(told, pid)
+    return process
+
+
+def reap_orphans(own: Container[int]) -> None:
+    """Collect dead orphans that we adopted, so that they are zombies no longer. Not our own: Popen collects those."""
     while True:
         try:
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
-        if found is None or found.si_pid == process.pid:
+        if found is None or found.si_pid in own:
             return
         os.waitpid(found.si_pid, os.WNOHANG)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from .folder import Folder, write_whole
-from .processes import Process
+from .processes import Process, started
 
 _PASSED = frozenset(
     "PATH LANG LANGUAGE TZ TERM USER LOGNAME SHELL LD_LIBRARY_PATH PYTHONPATH VIRTUAL_ENV CONDA_PREFIX"
@@ -26,7 +27,17 @@ _PASSED_PREFIXES = tuple(
     " TORCH PYTORCH_".split()  # of TF_, not all: Terraform keeps secrets there
 )
 _EMPTY = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+_PATHS = re.compile(r"(?<![\w.:/])/[^'\":]+")  # as errors name them: to the closing quote, or to the colon
 _GPU_CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "dxg")
+
+
+class _Namespace(NamedTuple):
+    """The PID namespace of one sandbox. Its number is given again to others as soon as its first process has ended."""
+
+    outermost: int
+    first: int
+    began: Optional[int]  # when the first process did
+    number: Optional[int]
 
 
 class Sandbox:
@@ -39,6 +50,7 @@ class Sandbox:
         self._request = request
         self._folder = folder
         self._user: Optional[int] = asked.get("user")
+        self._namespaces: List[_Namespace] = []
 
     def passes(self, name: str) -> bool:
         """Whether a variable of the server's surroundings reaches the program."""
@@ -77,13 +89,20 @@ class Sandbox:
         for path in _EMPTY:
             if os.path.isdir(path) and not os.path.islink(path):
                 arguments += ["--perms", "1777", "--tmpfs", path]
-        for path in self._hidden():
+        hidden = list(self._hidden())
+        for path in hidden:
             arguments += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
+        homes = list(_homes_of([self._request["python"], command[0]]))
         arguments += _bind("--bind", asked["folders"])
-        arguments += _bind("--ro-bind", [*_name_service(), *_homes_of([self._request["python"], command[0]])])
-        arguments += ["--tmpfs", os.path.realpath(asked["stoker_home"])]
+        arguments += _bind("--ro-bind", [*_name_service(), *homes])
+        stoker_home = os.path.realpath(asked["stoker_home"])
+        arguments += ["--tmpfs", stoker_home]
         arguments += _bind("--ro-bind", readable)
         arguments += _bind("--bind", [asked["own_home"], *asked["own_folders"], *writable])
+        over = [os.path.realpath(path) for path in (*asked["folders"], *homes)]
+        empty = [path for path in hidden if os.path.isdir(path) and not any(_is_in(path, above) for above in over)]
+        for path in dict.fromkeys([*empty, stoker_home]):  # nobody is to write to where nobody would find it again
+            arguments += ["--remount-ro", path]
         arguments += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         arguments += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--chdir", work]
         if told is not None:
@@ -109,7 +128,7 @@ class Sandbox:
         found = _which(path, environment.get("PATH", os.defpath))
         if found is None:
             raise PermissionError(path) if os.path.exists(path) and os.sep in path else FileNotFoundError(path)
-        writable = [work, os.path.join(self._folder.path, "environment")]
+        writable = [work, self._folder.beat_folder, os.path.join(self._folder.path, "environment")]
         return self.command([found, *command[1:]], work=work, readable=readable, writable=writable, told=told)
 
     def code(self, code: int) -> int:
@@ -125,18 +144,51 @@ class Sandbox:
         """Write down by what the program's processes are known."""
         self._note({"processes": list(processes)})
 
-    def note_namespace(self, told: int) -> None:
-        """The same where all are of one PID namespace, which bubblewrap has told."""
+    def note_namespace(self, told: int, outermost: int) -> None:
+        """The same where all are of one PID namespace, which bubblewrap has told. It lives as long as its first process."""
         with os.fdopen(told, "rb") as stream:
             text = stream.read()
         if text:
-            self._note({"namespace": json.loads(text).get("pid-namespace")})
+            found = json.loads(text)
+            first = found.get("child-pid", 0)
+            own = _Namespace(outermost, first, started(first), found.get("pid-namespace"))
+            self._namespaces = [*self._living(), own]
+            self._note({"namespaces": [space[1:] for space in self._living()]})
+
+    @property
+    def own_processes(self) -> Set[int]:
+        """What is of the sandboxes themselves: they wait for what runs in them."""
+        return {pid for space in self._living() for pid in (space.outermost, space.first)}
+
+    def _living(self) -> "List[_Namespace]":
+        return [space for space in self._namespaces if space.began and started(space.first) == space.began]
 
     def _note(self, known: Mapping[str, Any]) -> None:
         try:
             write_whole(self._folder.processes_file, json.dumps(known))
         except OSError:
             pass  # a full disk must not end the training
+
+    def keeps_from(self, sign: str, evidence: str) -> bool:
+        """Whether a failure of this sign, shown by this line, is because of what a sandbox hides or does not let be written."""
+        if self.level == 0:
+            return False
+        paths = [os.path.normpath(path.strip()) for path in _PATHS.findall(evidence)]
+        if sign == "READ_ONLY":
+            return not any(map(_is_read_only, paths))
+        return sign in ("PERMISSION", "NO_SUCH_FILE") and any(map(self._hides, paths))
+
+    def _hides(self, path: str) -> bool:
+        """Whether a path is one that is hidden. What is there is not looked at, or programs could ask for it so."""
+        asked, home = self._asked, os.path.realpath(self._asked["user_home"] or "/")
+        shown = (*asked["folders"], *asked["own_folders"], asked["own_home"], self._folder.work)
+        if any(_is_in(path, os.path.realpath(folder)) for folder in shown):
+            return False
+        for folder in _EMPTY:
+            if _is_in(path, folder) and path != folder:  # of the machine's own such folders everybody sees the names
+                return os.path.lexists(os.path.join(folder, path[len(folder) + 1 :].partition("/")[0]))
+        of_user = home != "/" and (path.startswith(f"{home}/.") or (self._user is not None and _is_in(path, home)))
+        return of_user or _is_in(path, os.path.realpath(asked["stoker_home"]))
 
     def _hidden(self) -> Iterator[str]:
         """Of the server's user: what begins with a dot in its home; for another user, all of its home."""
@@ -215,6 +267,20 @@ def _bind(how: str, paths: Iterable[str]) -> List[str]:
             words += ["--perms", "0755", "--dir", above] if above != "/" else []  # another user is to get there
             words += [how, path, path]
     return words
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_read_only(path: str) -> bool:
+    """Whether a path lies on a file system that nobody can write to, in a sandbox or out of it."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def _entries(folder: str) -> "List[os.DirEntry[str]]":

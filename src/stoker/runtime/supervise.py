@@ -107,14 +107,15 @@ class Supervisor:
 
     def _prepare(self) -> "tuple[List[str], Dict[str, str]]":
         """The command and the environment, but for what depends on the cluster."""
-        os.makedirs(self.folder.work, exist_ok=True)
+        for folder in (self.folder.work, self.folder.beat_folder):
+            os.makedirs(folder, exist_ok=True)
         if self.request["packages"] or self.request["source"]:
             from .program_files import place_files  # brings archives and installers with it: only for who needs them
 
             self._site = place_files(self.request, self.folder.work, self._must_stop, self._say, self.sandbox)
         self._copies = _files(self.folder.work)
         environment = self._environment(self._site)
-        self.sandbox.give(self.folder.work, os.path.join(self.folder.path, "environment"))
+        self.sandbox.give(self.folder.work, self.folder.beat_folder, os.path.join(self.folder.path, "environment"))
         return list(self.request["command"]), environment
 
     def _environment(self, site: str) -> Dict[str, str]:
@@ -175,7 +176,7 @@ class Supervisor:
             if self._watch is None and time.monotonic() - self._started_at > _STARTING_SECONDS:
                 from .hang import Watch  # not before the program has long been started
 
-                self._watch = Watch(self.request["hang_seconds"], self.log, self.folder.beat_file, _pids)
+                self._watch = Watch(self.request["hang_seconds"], self.log, self.folder.beat_file, self._pids)
             is_quiet = self._watch.look() if self._watch is not None else None
             if is_quiet is not None:
                 self._tell_of_quiet(is_quiet)
@@ -194,14 +195,15 @@ class Supervisor:
 
     def _hold(self, environment: Dict[str, str]) -> None:
         """Keep the place of a program that has failed for somebody who wants to look."""
-        from .hold import hold
+        from .hold import Place
 
         seconds, (job, _, name) = self.request["hold_seconds"], self._names()
         until = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
         self._say(f"it failed with status {self._failure['exit_code']}; its place is kept until {until}")
         self._say(f"look at it: stoker jobs shell {job} --replica {name}; give it back: stoker jobs release {job}")
         self._tell(seen="UP", standing="HELD", **self._failure)
-        is_over = hold(self.folder, environment, seconds, self._must_stop)
+        place = Place(self.folder, self.sandbox, environment, self._readable(), self.request["python"])
+        is_over = place.keep(seconds, self._must_stop, self._wake)
         self._say("its place is given back" + (": the time is over" if is_over else ""))
 
     def _names(self) -> "tuple[str, str, str]":
@@ -216,13 +218,20 @@ class Supervisor:
         self._failure = {}
         self._started_at = time.monotonic()
         try:
-            return Program(
-                command, environment, self.folder.work, self.log, self.sandbox, [self._site] * bool(self._site)
-            )
+            return Program(command, environment, self.folder.work, self.log, self.sandbox, self._readable())
         except FileNotFoundError:
             raise CannotStart(f"there is no program {command[0]!r} on this machine") from None
         except PermissionError:
             raise CannotStart(f"{command[0]!r} may not be executed") from None
+
+    def _readable(self) -> List[str]:
+        """Of Stoker's own folders, what the program is to see."""
+        return [self._site] if self._site else []
+
+    def _pids(self) -> List[int]:
+        """The ids of the program's processes."""
+        own = self.sandbox.own_processes
+        return [process.pid for process in descendants() if process.pid not in own]
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -288,7 +297,8 @@ class Supervisor:
         """Look into a failure, and say whether the program may be started again in place."""
         from .postmortem import examine, is_out_of_memory, may_restart_in_place  # only for who failed
 
-        found = examine(ended, self.log, self._kernel, pid, self.request["visible_devices"], self.folder.work)
+        devices = self.request["visible_devices"]
+        found = examine(ended, self.log, self._kernel, pid, devices, self.folder.work, self.sandbox)
         out_of_memory, code = is_out_of_memory(found), self._exit_code(ended)
         self._failure = {
             "exit_code": code,
@@ -312,11 +322,6 @@ class Supervisor:
         elif ended.code < 0:
             reason = f"Signal {signal.Signals(-ended.code).name}"
         return f"{traceback}\nTermination reason: {reason}.".lstrip()
-
-
-def _pids() -> List[int]:
-    """The ids of all processes below this one."""
-    return [process.pid for process in descendants()]
 
 
 def _files(folder: str) -> Dict[str, "tuple[int, int]"]:

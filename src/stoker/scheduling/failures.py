@@ -164,6 +164,12 @@ _ROWS = (
     ),
     Failure("QUOTA", "a disk quota is used up", "remove files, or have the quota raised"),
     Failure(
+        "SANDBOX",
+        "its sandbox keeps it from a path that it used",
+        "use $STOKER_JOB_DIR, $HOME or the working directory; the admin can open a folder to all jobs: stoker config set"
+        " job_folders FOLDER",
+    ),
+    Failure(
         "READ_ONLY",
         "it wrote to a file system that is read-only",
         "write to $STOKER_JOB_DIR or the working directory",

@@ -95,10 +95,11 @@ def _bears(process: psutil.Process, mark: str, known: Mapping[str, Any]) -> bool
     """Whether a process is known to be the replica's."""
     if any(pid == process.pid and began == started(pid) for pid, began in known.get("processes", ())):
         return True
-    namespace = known.get("namespace")
-    if namespace:
+    # A namespace's number is another's as soon as its first process has ended; and then nobody is left in it.
+    numbers = [number for first, began, number in known.get("namespaces", ()) if number and began == started(first)]
+    if numbers:
         with suppress(OSError):
-            if os.stat(f"/proc/{process.pid}/ns/pid").st_ino == namespace:
+            if os.stat(f"/proc/{process.pid}/ns/pid").st_ino in numbers:
                 return True
     return process.environ().get(MARK) == mark
 
