@@ -116,7 +116,7 @@ def second_server(rig: Rig, _: float) -> None:
     """Another server on the same home: it is refused."""
     command = [sys.executable, "-m", "stoker.cli.main", "up", "--foreground", "--port=0"]
     try:
-        second = subprocess.run(command, env=rig.environment, cwd=rig.home, capture_output=True, text=True, timeout=30)
+        second = subprocess.run(command, env=rig.environment, cwd=rig.home, capture_output=True, text=True, timeout=120)
         if second.returncode == 0 or "another server uses" not in second.stderr:
             rig.wrong.append(f"a second server was not refused: {second.returncode}, {second.stderr[-500:]}")
     except subprocess.TimeoutExpired:
