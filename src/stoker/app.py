@@ -88,7 +88,7 @@ def build(
     schema up to date. `leads`: whether it may write now.
     """
     home, clock = config.home, clock or SystemClock()
-    tokens = read_or_make_tokens(home, clock)
+    tokens = read_or_make_tokens(home, clock, writes=leads)
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )

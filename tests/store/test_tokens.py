@@ -101,3 +101,26 @@ def test_a_file_that_cannot_be_read_is_no_empty_book(tmp_path: Path, clock: Manu
     (tmp_path / "tokens.json").write_text(left)
     with pytest.raises(Unavailable, match=r"tokens\.json"):
         TokenBook(tmp_path / "tokens.json", clock)
+
+
+def test_another_server_of_the_home_sees_at_once_what_was_written_and_brings_nothing_back(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    path = tmp_path / "tokens.json"
+    leader = TokenBook(path, clock)
+    ada, _ = leader.create("ada")
+    other = TokenBook(path, clock, writes=lambda: False)
+    assert other.find(ada) is not None
+    leader.revoke("ada")
+    fay, _ = leader.create("fay")
+    clock.advance(1000.0)
+    before = path.read_bytes()
+    assert other.find(ada) is None and other.find(fay) is not None
+    assert [token.name for token in other.tokens()] == ["fay"]
+    assert path.read_bytes() == before, "who stands by writes nothing, not even when a token was used"
+
+
+def test_nobody_becomes_whom_the_server_stands_for(tmp_path: Path, clock: ManualClock) -> None:
+    book = TokenBook(tmp_path / "tokens.json", clock, reserved={"root"})
+    with pytest.raises(BadSpec, match="root"):
+        book.create("root")

@@ -13,6 +13,7 @@ import hmac
 import os
 import secrets
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +34,9 @@ from .rates import Requests, WrongTokens
 
 REPLICA_PREFIX = "/stoker/replica/v1/"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+NOBODY_KNOWN = "anybody"
+"""Whom jobs belong to whose owner is not known."""
+
 SHORTEST_TOKEN = 16
 """A shorter one is none: an empty file would let everybody in."""
 
@@ -64,8 +68,11 @@ class Tokens:
         return hmac.compare_digest(shown.encode(), self.of_attempt(attempt).encode())
 
 
-def read_or_make_tokens(home: Path, clock: Clock) -> Tokens:
-    """The tokens of a home; made at the first start, readable by its user alone. One that a crash left empty is made anew."""
+def read_or_make_tokens(home: Path, clock: Clock, writes: Callable[[], bool] = lambda: True) -> Tokens:
+    """The tokens of a home; made at the first start, readable by its user alone. One that a crash left empty is made anew.
+
+    `writes`: whether this server may write the tokens of users now.
+    """
     path, key_path = home / "token", home / "replica.key"
     token, key = _read_secret(path), _read_secret(key_path)
     if not key:
@@ -76,7 +83,8 @@ def read_or_make_tokens(home: Path, clock: Clock) -> Tokens:
     if not token:
         token = secrets.token_urlsafe(32)
         write_whole(str(path), token + "\n")
-    return Tokens(path, digest(token), key.encode(), TokenBook(home / "tokens.json", clock))
+    book = TokenBook(home / "tokens.json", clock, writes=writes, reserved={user_name(), NOBODY_KNOWN})
+    return Tokens(path, digest(token), key.encode(), book)
 
 
 def _read_secret(path: Path) -> str:

@@ -88,6 +88,8 @@ class GroupCommit:
             raise Unavailable("the store is closed")
         batch = _Batch(changes, by, term)
         self._waiting.put(batch)
+        if self._closed and not self._writer.is_alive():
+            self._refuse_what_is_left()
         return batch.done.result()
 
     def close(self) -> None:
@@ -95,6 +97,17 @@ class GroupCommit:
         self._closed = True
         self._waiting.put(None)
         self._writer.join()
+        self._refuse_what_is_left()
+
+    def _refuse_what_is_left(self) -> None:
+        """What came in the last moment, behind the end, is answered too."""
+        try:
+            while True:
+                batch = self._waiting.get_nowait()
+                if batch is not None:
+                    batch.done.set_exception(Unavailable("the store is closed"))
+        except queue.Empty:
+            pass
 
     def _write_for_ever(self) -> None:
         open_for_work = True

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import threading
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,26 +52,32 @@ def digest(token: str) -> str:
 
 
 class TokenBook:
-    """The tokens of users. Safe to call from any thread."""
+    """The tokens of users. Safe to call from any thread.
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        """Raises Unavailable for a file that cannot be read: a server that forgot who was revoked must not start."""
+    The file is what counts: where several servers share a home, the one that leads writes it, and all see at once what it wrote.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        writes: Callable[[], bool] = lambda: True,
+        reserved: Collection[str] = (),
+    ) -> None:
+        """`writes`: whether this server may write now. `reserved`: names that no token may stand for.
+
+        Raises Unavailable for a file that cannot be read: a server that forgot who was revoked must not start.
+        """
         self._path = path
         self._clock = clock
+        self._writes = writes
+        self._reserved = frozenset(reserved)
         self._lock = threading.Lock()
         self._by_hash: dict[str, Token] = {}
+        self._stamp: tuple[int, int, int] | None = None  # of the file, as it was last read or written
         self._written_at = 0.0
-        try:
-            path.chmod(0o600)
-            found = [Token(**_with_tuples(row)) for row in json.loads(path.read_text())["tokens"]]
-            self._by_hash = {token.sha256: token for token in found}
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            problem = f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
-            raise Unavailable(
-                problem, fix="put it right from a backup, or remove it: then every user needs a new token"
-            ) from None
+        self._look()
 
     def create(
         self,
@@ -83,6 +90,9 @@ class TokenBook:
     ) -> tuple[str, Token]:
         """Make a token: its text, which nobody can tell a second time, and what is kept. Raises BadSpec or AlreadyExists."""
         _check(name, days, is_admin, projects, buckets)
+        if name in self._reserved:
+            problem = f"{name!r} is whom the server itself stands for; its jobs would be theirs"
+            raise BadSpec([Violation("name", problem)], fix="choose another name")
         text, now = "stk_" + secrets.token_urlsafe(32), self._clock.now()
         made = Token(
             name=name,
@@ -94,6 +104,7 @@ class TokenBook:
             buckets=buckets,
         )
         with self._lock:
+            self._look()
             if any(token.name == name for token in self._by_hash.values()):
                 raise AlreadyExists(f"{name} has a token already", fix=f"revoke it first: stoker tokens revoke {name}")
             if len(self._by_hash) >= MOST_TOKENS:
@@ -104,6 +115,7 @@ class TokenBook:
     def revoke(self, name: str) -> None:
         """Make a token worth nothing, at once and for good. Raises NotFound."""
         with self._lock:
+            self._look()
             kept = {key: token for key, token in self._by_hash.items() if token.name != name}
             if len(kept) == len(self._by_hash):
                 raise NotFound(f"no token of {name[:80]!r}", fix="stoker tokens list shows them")
@@ -111,14 +123,18 @@ class TokenBook:
 
     def tokens(self) -> list[Token]:
         """All of them, by name; those that have expired, too."""
-        return sorted(self._by_hash.values(), key=lambda token: token.name)
+        with self._lock:
+            self._look()
+            return sorted(self._by_hash.values(), key=lambda token: token.name)
 
     def find(self, shown: str) -> Token | None:
         """The token that was shown, unless it has expired. Looked up by its hash, of which nobody can choose a part."""
         if len(shown) > _LONGEST_SHOWN:
             return None
         key = digest(shown)
-        found, now = self._by_hash.get(key), self._clock.now()
+        with self._lock:
+            self._look()
+            found, now = self._by_hash.get(key), self._clock.now()
         if found is None or not hmac.compare_digest(found.sha256, key):
             return None
         if found.expires_at is not None and now >= found.expires_at:
@@ -132,12 +148,35 @@ class TokenBook:
             if token.sha256 not in self._by_hash:
                 return  # it was revoked meanwhile
             self._by_hash[token.sha256] = replace(token, last_used_at=now)
-            if now - self._written_at >= _USE_IS_KEPT_SECONDS:
+            if self._writes() and now - self._written_at >= _USE_IS_KEPT_SECONDS:
                 self._written_at = now
                 try:
                     self._write(self._by_hash)
                 except Unavailable:
                     pass  # a full disk keeps nobody out
+
+    def _look(self) -> None:
+        """Read the file again if somebody has written it. When tokens were last used here is remembered."""
+        try:
+            stat = self._path.stat()
+            stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if stamp == self._stamp:
+                return
+            self._path.chmod(0o600)
+            rows = json.loads(self._path.read_text())["tokens"]
+            found = {token.sha256: token for token in (Token(**_with_tuples(row)) for row in rows)}
+        except FileNotFoundError:
+            stamp, found = None, {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            problem = f"{self._path} cannot be read: {getattr(error, 'strerror', None) or error}"
+            raise Unavailable(
+                problem, fix="put it right from a backup, or remove it: then every user needs a new token"
+            ) from None
+        for key, token in found.items():
+            known = self._by_hash.get(key)
+            if known is not None and (known.last_used_at or 0.0) > (token.last_used_at or 0.0):
+                found[key] = replace(token, last_used_at=known.last_used_at)
+        self._by_hash, self._stamp = found, stamp
 
     def _write(self, tokens: dict[str, Token]) -> None:
         """Whole, durable, for this user alone; then it is so."""
@@ -151,7 +190,8 @@ class TokenBook:
                 os.fsync(file.fileno())
             os.replace(part, self._path)
             sync_folder(self._path.parent)
-        self._by_hash = dict(tokens)
+            stat = self._path.stat()
+        self._by_hash, self._stamp = dict(tokens), (stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
 
 def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
