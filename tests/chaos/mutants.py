@@ -133,12 +133,6 @@ MUTANTS: tuple[Mutant, ...] = (
         new="            if False and not self._may_hold(",
     ),
     Mutant(
-        name="a server that starts has forgotten who waits",
-        file="store/sql_rows.py",
-        old="    live = int(job.state not in FINAL_JOB_STATES)\n    row",
-        new="    live = int(job.state not in FINAL_JOB_STATES and job.tries > 0)\n    row",
-    ),
-    Mutant(
         name="a wish that comes in the middle of a round is overlooked",
         file="control/loop.py",
         old="            if position != self._world.position + len(changes):  # others wrote in between",

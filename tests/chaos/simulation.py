@@ -34,6 +34,7 @@ from .watch import FINAL, Violated, Watch
 LONGEST_SECONDS = 12 * 3600.0
 """With faults off, everything that was accepted has ended by then, or never will."""
 
+MOST_STEPS = 100_000
 LOOK_SECONDS = 2.0
 ERROR_SECONDS = 1.0
 MEANWHILE = 0.3
@@ -162,9 +163,11 @@ class Simulation:
         while self._events and self._events[0][0] <= end:
             if all_done and self._is_done():
                 return True
-            at, _, _, _, act = heapq.heappop(self._events)
+            at, _, _, what, act = heapq.heappop(self._events)
             self.time.time = max(self.time.time, at)
             self.steps += 1
+            if self.steps > MOST_STEPS:
+                raise Violated("liveness", f"it never comes to rest: {MOST_STEPS:,} steps, the last is {what}")
             act()
             self.watch.look()
         if not all_done:
