@@ -51,6 +51,7 @@ from stoker.store.lead import lead_of
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
+from stoker.store.restore import check_whole
 from stoker.store.room import Room
 from stoker.store.sql import SqlStore
 
@@ -174,6 +175,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
     home = config.home
     lead = lead_of(home, config["database"])
     is_first = lead.take()
+    check_whole(home)
     if not is_first and not standby:
         raise Unavailable(
             f"another server uses {config.shown_database} already",

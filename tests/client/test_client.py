@@ -318,6 +318,30 @@ def test_a_stream_that_is_cut_goes_on_where_it_was() -> None:
     assert pauses == [0.1, 0.2, 0.4]
 
 
+def test_a_stream_goes_on_at_the_server_that_leads_by_then() -> None:
+    """The first one stands by after a while, or is gone; nobody leads for a moment; then another does, elsewhere."""
+    asked: list[tuple[str, str, str]] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.host, request.url.params["after"], request.headers["Authorization"]))
+        if len(asked) == 1:
+            return httpx.Response(200, stream=Cut(log("a", 5)))
+        return text_of(log("b", 9), END) if request.url.host == "b" else refusal(503, "UNAVAILABLE")(request)
+
+    leads: Iterator[tuple[str, str] | None] = iter([None, ("http://b:2", "other")])
+
+    def find() -> tuple[str, str]:
+        if (leader := next(leads)) is None:
+            raise e.Unavailable("no server runs here")
+        return leader
+
+    transport = httpx.MockTransport(handler)
+    client = Client("http://a:1", "t", transport=transport, pause=lambda _: None, find=find)
+    assert [t.get("text", t["kind"]) for t in client.stream("p", "j")] == ["a", "cut", "b", "end"]
+    assert asked == [("a", "0", "Bearer t"), ("a", "5", "Bearer t"), ("b", "5", "Bearer other")]
+    assert client.url == "http://b:2"
+
+
 def test_a_server_that_ends_is_waited_for() -> None:
     handler, _ = a_server(text_of({"kind": "state"}), text_of(END))
     assert [t["kind"] for t in a_client(handler).stream("p", "j")] == ["state", "cut", "end"]

@@ -72,6 +72,15 @@ def test_a_folder_that_names_a_server_does_not_get_the_homes_token(tmp_path: Pat
     assert [connection.address_of(config)[1] for config in (of_folder, of_user, elsewhere)] == ["", "canary", ""]
 
 
+def test_who_leads_is_looked_up_again_only_in_the_own_home(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STOKER_HOME", str(server.home))
+    own = connection.client_of(connection.settings())
+    assert own._find is not None and own._find() == (server.found.url, server.found.token)
+    monkeypatch.setenv("STOKER_URL", server.found.url)
+    assert connection.client_of(connection.settings())._find is None
+    assert connection.the_client()._find is None
+
+
 def test_none_is_started_for_who_does_not_want_it(nobody: Path) -> None:
     with pytest.raises(Unavailable, match="no server runs here"):
         connection.client_of(connection.settings(), start=False)

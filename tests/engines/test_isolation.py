@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,7 @@ probes = {
     "use shared memory of others": lambda: read("/dev/shm/" + told["name"]),
     "reach sockets in /run and /tmp": lambda: connect(socket.AF_UNIX, told["socket"]),
     "write outside its folders": lambda: write(told["open"] + "/written"),
+    "change the kernel's settings": lambda: (not told["is_root"] and "") or os.access("/proc/sys/kernel/core_pattern", os.W_OK),
     "read hidden files of the server's user": lambda: told["hidden"] and read(told["hidden"]),
     "read files that only the server's user may read": lambda: told["private"] and read(told["private"]),
     "inherit secrets of the server's environment": lambda: "SOME_SECRET_KEY" in os.environ,
@@ -178,6 +180,7 @@ def test_what_a_program_can_get_at(
             "socket": door[0],
             "port": door[1],
             "open": str(outside),
+            "is_root": os.getuid() == 0 and os.access("/proc/sys/kernel/core_pattern", os.W_OK),
             "hidden": hidden_file(),
             "private": "/etc/shadow" if os.getuid() == 0 else "",
         }
@@ -258,6 +261,86 @@ def test_a_link_opens_nothing_that_is_not_for_data(home: Path, tmp_path: Path) -
     engine = a_local_engine(home, isolation=a_level(1, home))
     with pytest.raises(EngineError):
         engine.start(engine.render(python("", folders=(str(tmp_path / "innocent"),))))
+
+
+def test_a_folder_that_became_a_link_is_not_opened_at_the_next_start(home: Path, outside: Path) -> None:
+    from stoker.runtime.folder import Folder
+    from stoker.runtime.sandbox import Sandbox
+
+    folder = outside / "job"
+    isolation = Isolation(home=home, level=1, bwrap="bwrap")
+    words = isolation.prepare(isolation.words("ada", (str(folder),)))
+    sandbox = Sandbox({"isolation": words, "python": sys.executable, "visible_devices": ""}, Folder(str(home)))
+    assert str(folder) in sandbox.command(["true"])
+    folder.rmdir()
+    folder.symlink_to("/etc")
+    with pytest.raises(OSError, match="its job directory is not what it was"):
+        sandbox.command(["true"])
+
+
+def test_a_job_that_swaps_its_directory_for_a_link_is_not_started_again(home: Path, outside: Path) -> None:
+    bucket, kept = outside / "bucket", outside / "kept"
+    kept.mkdir()
+    isolation = a_level(1, home, folders=(str(bucket),))
+    engine = a_local_engine(home, isolation=isolation)
+    script = """
+import os, sys
+job_dir, kept = sys.argv[1:]
+if os.path.islink(job_dir):
+    open(os.path.join(job_dir, "written"), "w").write("x")
+above = os.path.dirname(job_dir)  # what is mounted cannot be removed, but what it lies in can be moved
+os.rename(above, above + "-2")
+os.mkdir(above)
+os.symlink(kept, job_dir)
+os._exit(137)
+"""
+    job_dir = str(bucket / "above" / "job")
+    launch = python(script, job_dir, str(kept), folders=(job_dir,))
+    engine.start(engine.render(replace(launch, in_place=1)))
+    seen = until(engine, *FINAL_REPLICA_STATES)
+    assert seen.state is ReplicaState.FAILED and "its job directory is not what it was" in seen.message
+    assert not list(kept.iterdir())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="it needs root")
+def test_no_folder_is_made_or_given_away_through_a_link(home: Path, outside: Path) -> None:
+    job, kept = outside / "job", outside / "kept"
+    (kept / "below").mkdir(parents=True)
+    isolation = Isolation(home=home, level=2, bwrap="bwrap", folders=(str(outside),))
+    words = {**isolation.words("ada", ()), "own_folders": [str(job / "below"), str(job / "new")]}
+    job.symlink_to(kept)  # after the request was made
+    with pytest.raises(EngineError, match="its job directory is not what it was"):
+        isolation.prepare(words)
+    assert [path.name for path in kept.iterdir()] == ["below"]
+    assert (kept / "below").stat().st_uid == 0
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"ada": "root"}'])
+def test_a_damaged_book_of_users_gives_nobody_anothers(home: Path, text: str) -> None:
+    (home / "job-users.json").write_text(text)
+    isolation = a_level(2, home)
+    with pytest.raises(EngineError, match=r"job-users\.json is damaged"):
+        isolation.prepare(isolation.words("ada", ()))
+
+
+def test_what_hidden_links_lead_to_is_hidden_and_of_a_hidden_program_only_itself_is_shown(tmp_path: Path) -> None:
+    from stoker.runtime.folder import Folder
+    from stoker.runtime.sandbox import Sandbox
+
+    user_home = tmp_path / "user"
+    (user_home / "dotfiles/ssh").mkdir(parents=True)
+    (user_home / ".ssh").symlink_to("dotfiles/ssh")
+    program = user_home / ".tool/bin/tool"
+    program.parent.mkdir(parents=True)
+    program.write_text("")
+    program.chmod(0o755)
+    words = {**Isolation(home=tmp_path / "home", level=1, bwrap="bwrap").words("ada", ()), "user_home": str(user_home)}
+    request = {"isolation": words, "python": sys.executable, "visible_devices": ""}
+    command = Sandbox(request, Folder(str(tmp_path))).command([str(program)])
+    pairs = list(pairwise(command))
+    assert ("--tmpfs", str(user_home / "dotfiles/ssh")) in pairs and ("--tmpfs", str(user_home / ".tool")) in pairs
+    assert ("--ro-bind", str(program)) in pairs
+    assert not {("--ro-bind", str(program.parent)), ("--ro-bind", str(program.parent.parent))} & set(pairs)
 
 
 def test_a_level_that_cannot_be_had_is_refused_with_what_to_install(

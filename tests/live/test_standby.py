@@ -15,6 +15,7 @@ import pytest
 
 from stoker.client import embedded
 from stoker.client.client import Client
+from stoker.client.connection import client_of
 from stoker.config import read_config
 from stoker.core.errors import Unavailable
 from tests.conftest import wait_until
@@ -89,11 +90,16 @@ def test_after_kill_9_the_other_takes_over(database: Path | str, tmp_path: Path)
             two.other.cancel("p", "survivor")
         assert two.first.url in refused.value.fix
 
+        follower = client_of(config := read_config({"STOKER_HOME": str(home)}))
+        events = follower.stream("p", "survivor")
+        assert follower.url == two.first.url and next(events)
         os.kill(two.first.pid, signal.SIGKILL)
         wait_until(lambda: two.other.status()["leads"], TAKEN_OVER_SECONDS)
-        found = embedded.find(read_config({"STOKER_HOME": str(home)}))
+        found = embedded.find(config)
         assert found is not None and (found.url, found.pid) == (two.second.url, two.second.pid)
         two.check_end("survivor", flag)
+        assert [event["kind"] for event in events][-1] == "end" and follower.url == two.second.url
+        follower.close()
 
 
 def test_who_hangs_leads_no_more_and_writes_nothing_when_it_wakes_up(postgresql_database: str, tmp_path: Path) -> None:

@@ -61,3 +61,24 @@ def test_what_lies_in_the_machines_own_temporary_folder_is_not_in_the_sandboxs(t
         assert a_sandbox(tmp_path, 1).keeps_from("NO_SUCH_FILE", MISSING.format(f"'{file}'"))
     finally:
         file.unlink()
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "GLIBC_TUNABLES", "GCONV_PATH"])
+def test_a_job_has_nothing_of_its_own_loaded_into_what_stands_around_it(tmp_path: Path, name: str) -> None:
+    """bubblewrap runs outside of the sandbox, and what changes the user in it runs as root: only the program sees these."""
+    environment = {name: "/evil.so", "PATH": "/usr/bin", "SEED": "1"}
+    assert a_sandbox(tmp_path, 0).outer(environment) == environment
+    for level in (1, 2):
+        assert a_sandbox(tmp_path, level).outer(environment) == {"PATH": "/usr/bin", "SEED": "1"}
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_program_alone_is_given_them(tmp_path: Path, level: int) -> None:
+    sandbox = a_sandbox(tmp_path, level)
+    sandbox._asked.update(bwrap="/usr/bin/bwrap", setpriv="/usr/bin/setpriv", folders=[], own_folders=[])
+    sandbox._request = {"python": "/usr/bin/python3", "isolation": sandbox._asked}
+    environment = {"LD_PRELOAD": "/mine.so", "PATH": "/usr/bin:/bin"}
+    command = sandbox.program(["true"], environment, str(tmp_path), [], told=9)
+    inner = command[command.index("--") + 1 :]
+    assert inner[-3:-1] == ["/usr/bin/env", "LD_PRELOAD=/mine.so"] and inner[-1].endswith("/true")
+    assert "LD_PRELOAD=/mine.so" not in command[: command.index("--")]

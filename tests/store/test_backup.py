@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import stat
 import tarfile
 from collections.abc import Callable
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from stoker.client import embedded
+from stoker.config import read_config
 from stoker.core.changes import Cancel, MoveJob, NodeSeen, Open, Submit
 from stoker.core.errors import AlreadyExists, BadSpec, IllegalMove, NotFound, Unavailable
 from stoker.core.states import JobState
 from stoker.store.backup import back_up
 from stoker.store.lead import HomeLead
-from stoker.store.restore import restore, verify
+from stoker.store.restore import check_whole, restore, verify
 from stoker.store.sql import SqlStore
 from tests.builders import a_job, a_node
 from tests.contract.store_contract import an_attempt
@@ -136,8 +139,9 @@ def test_a_backup_is_never_written_over_nor_half(home: Path, tmp_path: Path) -> 
     (tmp_path / "b.tar.gz").write_text("mine")
     with pytest.raises(AlreadyExists):
         back_up(home, "", tmp_path / "b.tar.gz", 5.0)
-    with pytest.raises(Unavailable):
-        back_up(home, "", Path("/dev/full/b.tar.gz"), 5.0)
+    for place in (Path("/dev/full"), tmp_path / "none"):
+        with pytest.raises(Unavailable, match="there is no folder"):
+            back_up(home, "", place / "b.tar.gz", 5.0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar.gz", "home"]
 
 
@@ -204,3 +208,44 @@ def test_what_was_cut_off_or_is_something_else_is_refused(home: Path, tmp_path: 
             verify(tmp_path / "bad")
     with pytest.raises(BadSpec, match="no such file"):
         verify(tmp_path / "none")
+    with pytest.raises(BadSpec, match="it is no file"):
+        verify(tmp_path)
+
+
+def test_what_is_damaged_is_told_from_what_was_cut_off(home: Path, tmp_path: Path) -> None:
+    SqlStore(home / "stoker.db").close()
+    (home / "logs/p/noise.jsonl").write_bytes(random.Random(1).randbytes(100_000))
+    back_up(home, "", tmp_path / "b.tar.gz", 5.0)
+    whole = bytearray((tmp_path / "b.tar.gz").read_bytes())
+    (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BadSpec) as cut:
+        verify(tmp_path / "cut")
+    assert "it is damaged" not in str(cut.value)
+    told = ""
+    for at in range(200, len(whole) - 8, len(whole) // 50):
+        bad = bytearray(whole)
+        bad[at] ^= 4
+        (tmp_path / "bad").write_bytes(bad)
+        with pytest.raises(BadSpec) as found:
+            verify(tmp_path / "bad")
+        told += str(found.value)
+    assert "it is damaged" in told and "not written whole" not in told
+
+
+def test_after_a_restore_that_was_cut_off_no_server_starts_until_another_is_whole(home: Path, tmp_path: Path) -> None:
+    store = SqlStore(home / "stoker.db")
+    fill(store)
+    store.close()
+    back_up(home, "", tmp_path / "b.tar.gz", 5.0)
+    (home / "stoker.db.new").mkdir()  # in the way of what it writes
+    with pytest.raises(Unavailable, match="Is a directory") as failed:
+        restore(tmp_path / "b.tar.gz", home, "", force=True)
+    assert "nothing was changed" not in failed.value.fix and "--force" in failed.value.fix
+    with pytest.raises(Unavailable, match="has not come to its end"):
+        embedded.start(read_config({"STOKER_HOME": str(home)}), ("--port=0",))
+    (home / "stoker.db.new").rmdir()
+    restore(tmp_path / "b.tar.gz", home, "", force=True)
+    check_whole(home)
+    again = SqlStore(home / "stoker.db")
+    assert len(again.jobs("p")) == 3
+    again.close()

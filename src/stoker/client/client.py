@@ -18,7 +18,7 @@ from stoker.core import errors as e
 from stoker.core.ids import JOB_NAME, PROJECT_NAME
 
 from .arguments import argument, as_json
-from .refusals import raise_refusal
+from .refusals import NoStoker, raise_refusal
 
 RECONNECT_SECONDS = 30.0
 """So long a stream that was cut off is asked for again: a server that is restarted is back by then."""
@@ -40,10 +40,14 @@ class Client:
         pause: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         seconds: float = 60.0,
+        find: Callable[[], tuple[str, str]] | None = None,
     ) -> None:
-        """`transport`, `pause`, `clock`: another way to the server, and to wait, for tests. `seconds`: to wait for an answer."""
+        """`transport`, `pause`, `clock`: another way to the server, and to wait, for tests. `seconds`: to wait for an answer.
+
+        `find`: the address and token of the server that leads now, for a stream that was cut off; without it, the same.
+        """
         _check(url)
-        self.url = url
+        self.url, self._find = url, find
         timeout = httpx.Timeout(seconds, connect=min(5.0, seconds))
         headers = _authorization(token)
         self._http = httpx.Client(
@@ -274,16 +278,21 @@ class Client:
                         return
                 if not params["follow"]:
                     return
-            except httpx.RequestError as error:
+            except (httpx.RequestError, e.Unavailable) as error:  # it is away, or stands by meanwhile
                 if until is not None and self._clock() >= until:
                     return
-                if not heard or waited >= RECONNECT_SECONDS:
+                if not heard or waited >= RECONNECT_SECONDS or isinstance(error, NoStoker):
                     raise self._unreachable(error) from None
                 problem = error
             if not waited:
                 yield {"kind": "cut", "message": str(problem or "the server ends")}
             self._pause(pause)
             waited, pause = waited + pause, min(_LONGEST_PAUSE_SECONDS, pause * 2)
+            if self._find is not None:
+                with suppress(e.Unavailable):  # nobody leads yet
+                    self.url, token = self._find()
+                    self._http.base_url = httpx.URL(self.url)
+                    self._http.headers.update(_authorization(token))
 
     def _events(self, path: str, params: Mapping[str, Any], until: float | None) -> Iterator[dict[str, Any]]:
         """The events of one answer; an empty one when it begins, and for every sign of life."""
@@ -341,10 +350,12 @@ class Client:
         return answer
 
     def _unreachable(self, error: Exception) -> e.Unavailable:
+        if isinstance(error, e.Unavailable):
+            return error
         return e.Unavailable(f"the server at {self.url} does not answer: {error}", fix="start it: stoker up")
 
-    def _no_stoker(self) -> e.Unavailable:
-        return e.Unavailable(f"what answers at {self.url} is no Stoker server")
+    def _no_stoker(self) -> NoStoker:
+        return NoStoker(f"what answers at {self.url} is no Stoker server")
 
 
 def _check(url: str) -> None:

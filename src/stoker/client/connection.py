@@ -28,7 +28,7 @@ def client_of(config: Config, *, start: bool = True, started: Callable[[embedded
 
     `start`: bring it up if it does not run; `started` is told. Raises Unavailable.
     """
-    return Client(*address_of(config, start=start, started=started))
+    return Client(*address_of(config, start=start, started=started), find=_finder(config))
 
 
 def address_of(
@@ -75,9 +75,10 @@ def the_client() -> Client:
     with _lock:
         if _chosen is not None:
             return _chosen
-        address = address_of(settings())
+        config = settings()
+        address = address_of(config)
         if _found is None or address != _found_by:
-            _found, _found_by = Client(*address), address
+            _found, _found_by = Client(*address, find=_finder(config)), address
         return _found
 
 
@@ -89,6 +90,11 @@ def settings() -> Config:
 def is_of_folder(config: Config, name: str) -> bool:
     """Whether a setting comes from the folder's stoker.yaml, which need not be the user's own."""
     return Path(config.values[name].source).name == "stoker.yaml"
+
+
+def _finder(config: Config) -> Callable[[], tuple[str, str]] | None:
+    """Looks up who leads in this home by now. None where the settings name the server: then it is meant, and no other."""
+    return None if config["url"] else lambda: address_of(config, start=False)
 
 
 def _token_of_home(config: Config) -> str:

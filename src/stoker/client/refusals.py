@@ -26,6 +26,10 @@ _REFUSED: Mapping[str, type[e.BadSpec] | type[e.NotReady]] = {
 _BY_HTTP_STATUS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 413: "OUT_OF_RANGE"}
 
 
+class NoStoker(e.Unavailable):
+    """Who answers is somebody else; to ask again would not help."""
+
+
 def raise_refusal(answer: httpx.Response) -> NoReturn:
     """Raise the error that the server told."""
     try:

@@ -94,7 +94,12 @@ class Place:
 
     def _answer(self, listener: socket.socket) -> None:
         """Start a shell for whoever connects."""
-        connection, _ = listener.accept()
+        try:
+            connection, _ = listener.accept()
+        except OSError as error:  # it hung up already, or no more files can be opened: the place is kept
+            complain(f"nobody could be let into the place that is kept: {error}")
+            time.sleep(_LOOK_SECONDS)
+            return
         connection.settimeout(_ASK_SECONDS)  # who connects and does not ask keeps nobody waiting for long
         files: List[int] = []
         try:
@@ -117,6 +122,8 @@ class Place:
         """`terminal`: the variables that tell of it; None without one. Raises OSError or ValueError."""
         if len(files) != _FILES:
             raise ValueError("its files have not come")
+        if not command:
+            raise ValueError("there is no command")
         if terminal is not None:
             command = [self._python, "-I", "-S", "-c", _WITH_TERMINAL, *command]
         environment = {**self._environment, **(terminal or {})}

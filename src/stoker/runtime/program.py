@@ -150,7 +150,7 @@ def spawn(
         process = subprocess.Popen(
             sandbox.program(command, environment, folder, readable, told=tells),
             cwd=folder,
-            env=environment,
+            env=sandbox.outer(environment),
             stdin=files[0],
             stdout=files[1],
             stderr=files[2],

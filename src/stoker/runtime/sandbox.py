@@ -27,8 +27,14 @@ _PASSED_PREFIXES = tuple(
     " TORCH PYTORCH_".split()  # of TF_, not all: Terraform keeps secrets there
 )
 _EMPTY = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+_KERNEL = tuple(f"/proc/{name}" for name in "sys sysrq-trigger irq bus fs acpi asound mtrr pressure scsi".split())
 _PATHS = re.compile(r"(?<![\w.:/])/[^'\":]+")  # as errors name them: to the closing quote, or to the colon
+_STEP = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW
 _GPU_CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "dxg")
+_ENV = "/usr/bin/env"
+_LOADER = frozenset(
+    {"GLIBC_TUNABLES", "GCONV_PATH", "GETCONF_DIR", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RESOLV_HOST_CONF"}
+)
 
 
 class _Namespace(NamedTuple):
@@ -76,8 +82,10 @@ class Sandbox:
         readable: Sequence[str] = (),
         writable: Sequence[str] = (),
         told: Optional[int] = None,
+        variables: Sequence[str] = (),
     ) -> List[str]:
         """What to run in the place of a command. `told`: a file descriptor for what bubblewrap has to tell of the sandbox.
+        `variables`: NAME=VALUE that are set for the command alone.
 
         What comes later lies over what came before: folders that are opened over what hides them, and Stoker's home over all
         but the replica's own.
@@ -85,16 +93,27 @@ class Sandbox:
         if self.level == 0:
             return list(command)
         asked = self._asked
+        self._check_folders()
         arguments = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *self._devices()]
+        for path in _KERNEL:  # root may write to its settings without any powers
+            arguments += ["--ro-bind-try", path, path]
         for path in _EMPTY:
             if os.path.isdir(path) and not os.path.islink(path):
                 arguments += ["--perms", "1777", "--tmpfs", path]
         hidden = list(self._hidden())
         for path in hidden:
             arguments += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
-        homes = list(_homes_of([self._request["python"], command[0]]))
+        homes, files = [*_homes_of(self._request["python"])], []
+        for path in _links_to(command[0]):
+            above = os.path.dirname(os.path.dirname(path))
+            is_whole = _is_interpreter(path) and os.path.realpath(above) != os.path.realpath(asked["user_home"] or "/")
+            homes += [os.path.join(above, "lib") if os.path.basename(above) == ".local" else above] if is_whole else []
+            files += [path]
         arguments += _bind("--bind", asked["folders"])
         arguments += _bind("--ro-bind", [*_name_service(), *homes])
+        for path in files:  # beside them may lie secrets
+            if any(_is_in(path, above) for above in hidden) and not any(_is_in(path, home) for home in homes):
+                arguments += ["--ro-bind", os.path.realpath(path), path]
         stoker_home = os.path.realpath(asked["stoker_home"])
         arguments += ["--tmpfs", stoker_home]
         arguments += _bind("--ro-bind", readable)
@@ -107,16 +126,25 @@ class Sandbox:
         arguments += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--chdir", work]
         if told is not None:
             arguments += ["--info-fd", str(told)]
+        if variables:
+            command = [_ENV, *variables, *command]
         if self._user is not None:
             arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
             command = [*as_user(asked["setpriv"], self._user), *command]
         return [asked["bwrap"], *arguments, "--", *command]
 
+    def _check_folders(self) -> None:
+        """Raise OSError where a folder that is opened leads elsewhere now: a program may have put a link in its place."""
+        for path in (*self._asked["folders"], *self._asked["own_folders"]):
+            if os.path.realpath(path) != path:
+                raise OSError(f"its job directory is not what it was: {path} leads to {os.path.realpath(path)} now")
+
     def give(self, *folders: str) -> None:
         """Make folders the program's own, with all that is in them, where it runs as a user of its own."""
         for folder in folders if self._user is not None else ():
             if os.path.isdir(folder):
-                give_to(folder, self._user or 0)
+                above, name = os.path.split(folder)
+                give_to(os.path.join(os.path.realpath(above), name), self._user or 0)
 
     def program(
         self, command: List[str], environment: Mapping[str, str], work: str, readable: Sequence[str], *, told: int
@@ -129,7 +157,14 @@ class Sandbox:
         if found is None:
             raise PermissionError(path) if os.path.exists(path) and os.sep in path else FileNotFoundError(path)
         writable = [work, self._folder.beat_folder, os.path.join(self._folder.path, "environment")]
-        return self.command([found, *command[1:]], work=work, readable=readable, writable=writable, told=told)
+        mine = [f"{name}={value}" for name, value in environment.items() if _is_for_the_loader(name)]
+        return self.command(
+            [found, *command[1:]], work=work, readable=readable, writable=writable, told=told, variables=mine
+        )
+
+    def outer(self, environment: Mapping[str, str]) -> Dict[str, str]:
+        """The environment of the sandbox itself: nothing by which a job could have its own code loaded into that."""
+        return {name: value for name, value in environment.items() if not (self.level and _is_for_the_loader(name))}
 
     def code(self, code: int) -> int:
         """How the program ended, from how its sandbox did: bubblewrap says 128 + n for a death by signal n."""
@@ -196,7 +231,10 @@ class Sandbox:
         if home != "/" and self._user is not None:
             yield home
         elif home != "/":
-            yield from (entry.path for entry in _entries(home) if entry.name.startswith(".") and not entry.is_symlink())
+            found = [entry for entry in _entries(home) if entry.name.startswith(".")]
+            yield from (entry.path for entry in found if not entry.is_symlink())
+            targets = [os.path.realpath(entry.path) for entry in found if entry.is_symlink()]
+            yield from (path for path in dict.fromkeys(targets) if path.startswith(f"{home}/") and os.path.exists(path))
 
     def _devices(self) -> List[str]:
         """The leased GPUs' device files and those by which all are steered; none without a GPU."""
@@ -211,34 +249,84 @@ class Sandbox:
         return [word for file in files for word in ("--dev-bind-try", file, file)]
 
 
+def _is_for_the_loader(name: str) -> bool:
+    """Whether a variable tells the system's loader or C library to load something into whatever is started (ld.so(8))."""
+    return name.startswith("LD_") or name in _LOADER
+
+
 def as_user(setpriv: str, user: int) -> List[str]:
     """What runs a command as another user, for good."""
     return [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--"]
 
 
+def open_folder(path: str, *, make: Optional[int] = None) -> int:
+    """Open a folder. `make`: the mode to make it with, if it is not there. Returns a descriptor of the caller's.
+
+    Every step is taken from the folder before it, so that nobody can put a link in between. Raises OSError, also for a link.
+    """
+    parts = [part for part in path.split(os.sep) if part]
+    descriptor = os.open(os.sep, _STEP)
+    for i, part in enumerate(parts):
+        above = descriptor
+        try:
+            try:
+                descriptor = os.open(part, _STEP, dir_fd=above)
+            except FileNotFoundError:
+                if make is None:
+                    raise
+                try:
+                    os.mkdir(part, make if i == len(parts) - 1 else 0o777, dir_fd=above)
+                except FileExistsError:
+                    pass
+                descriptor = os.open(part, _STEP, dir_fd=above)
+        finally:
+            os.close(above)
+    return descriptor
+
+
 def give_to(folder: str, user: int) -> None:
     """Make a folder a user's own, with all that is in it. Never through a link, whoever puts one there meanwhile."""
-    for _, folders, names, descriptor in os.fwalk(folder):
-        os.chown(descriptor, user, user)
-        for name in (*folders, *names):
-            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            if found.st_uid != user and (found.st_nlink == 1 or stat.S_ISDIR(found.st_mode)):
-                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
+    top = open_folder(folder)
+    try:
+        for _, folders, names, descriptor in os.fwalk(".", dir_fd=top):
+            os.chown(descriptor, user, user)
+            for name in (*folders, *names):
+                found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                if found.st_uid != user and (found.st_nlink == 1 or stat.S_ISDIR(found.st_mode)):
+                    os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
+    finally:
+        os.close(top)
 
 
-def _homes_of(programs: Iterable[str]) -> Iterator[str]:
-    """Where interpreters and other programs lie: every link on the way to one, and what belongs to it beside its `bin`."""
-    for program in programs:
-        path = _which(program, os.environ.get("PATH", os.defpath)) or ""
-        while path:
-            bin_folder = os.path.dirname(path)
-            yield bin_folder
-            home = os.path.dirname(bin_folder)
-            if os.path.basename(home) == ".local":  # much more than programs is in there
-                yield os.path.join(home, "lib")
-            elif os.path.basename(bin_folder) == "bin" and not (os.path.islink(path) and not _is_environment(home)):
-                yield home
-            path = os.path.join(bin_folder, os.readlink(path)) if os.path.islink(path) else ""
+def _links_to(program: str) -> Iterator[str]:
+    """A program and what it is a link to, link by link."""
+    path = _which(program, os.environ.get("PATH", os.defpath)) or ""
+    while path:
+        path = os.path.abspath(path)
+        yield path
+        path = os.path.join(os.path.dirname(path), os.readlink(path)) if os.path.islink(path) else ""
+
+
+def _homes_of(python: str) -> Iterator[str]:
+    """Where an interpreter lies: every link on the way to it, and what belongs to it beside its `bin`."""
+    for path in _links_to(python):
+        bin_folder = os.path.dirname(path)
+        yield bin_folder
+        home = os.path.dirname(bin_folder)
+        if os.path.basename(home) == ".local":  # much more than programs is in there
+            yield os.path.join(home, "lib")
+        elif os.path.basename(bin_folder) == "bin" and not (os.path.islink(path) and not _is_environment(home)):
+            yield home
+
+
+def _is_interpreter(path: str) -> bool:
+    """Whether a program is Python or of an environment of it, by what lies beside it: that it needs as well."""
+    bin_folder, name = os.path.split(path)
+    home = os.path.dirname(bin_folder)
+    has_library = any(entry.name.startswith("python3") for entry in _entries(os.path.join(home, "lib")))
+    return os.path.basename(bin_folder) == "bin" and (
+        _is_environment(home) or (has_library and name.startswith("python"))
+    )
 
 
 def _which(program: str, path: str) -> Optional[str]:

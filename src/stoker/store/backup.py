@@ -34,7 +34,7 @@ from .schema import attempts, holdings, jobs, node_records, nodes, story
 FORMAT = "stoker-backup-1"
 MANIFEST = "manifest.json"
 TABLES = (jobs, attempts, holdings, nodes, node_records, story)
-ALWAYS = ("token", "replica.key", "tokens.json", "config.yaml", "site.toml")
+ALWAYS = ("token", "replica.key", "tokens.json", "config.yaml", "site.toml", "job-users.json")
 FILES = ("buckets", "uploads", "objects.db")
 _ROWS_AT_ONCE = 1000
 
@@ -80,6 +80,8 @@ def back_up(home: Path, database: str, target: Path, now: float, *, logs: bool =
         raise AlreadyExists(
             f"{target} is there already", fix="give another name, or a folder, in which a new file is made"
         )
+    if not target.parent.is_dir():
+        raise Unavailable(f"there is no folder {target.parent}", fix="make it first, or choose another place")
     if not database and not (home / "stoker.db").exists():
         raise NotFound(f"there is nothing to back up in {home}", fix="set STOKER_HOME to the home that you mean")
     opened = open_database(database or home / "stoker.db")
@@ -200,7 +202,6 @@ def _whole(target: Path) -> Iterator[IO[bytes]]:
     """A file that appears under its name when it is written and on the disk; if it fails, nothing is left."""
     part = target.with_name(f".{target.name}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
         with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             yield file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import time
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -11,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from stoker.core.errors import Unavailable
+from stoker.runtime.lease import boot_seconds
 
 from .databases import LEAD_LOCK, SILENT_SECONDS, open_database, problem_of
 
@@ -86,7 +86,7 @@ class DatabaseLead:
     """Implements Lead for a PostgreSQL database: a lock of a session of its own, and the home's for who looks for a server there.
 
     PostgreSQL ends that session if nothing is heard of it for SILENT_SECONDS, and the lock goes with it: a server that hangs
-    leads no more. One that wakes up again knows by its own clock that it cannot be sure.
+    leads no more. One that wakes up again, or whose machine does, knows by its own clock that it cannot be sure.
     """
 
     def __init__(self, url: str, home: Path) -> None:
@@ -97,7 +97,7 @@ class DatabaseLead:
 
     def take(self, *, over: bool = False) -> bool:
         """Try to take it. Raises Unavailable if the database cannot be reached."""
-        now = time.monotonic()
+        now = boot_seconds()
         try:
             if self._session is None:
                 self._session = self._database.engine.connect()
@@ -118,7 +118,7 @@ class DatabaseLead:
 
     def confirm(self) -> bool:
         """Ask the session that has it."""
-        now = time.monotonic()
+        now = boot_seconds()
         try:
             if self._session is None or not self._home.confirm():
                 return False
@@ -130,7 +130,7 @@ class DatabaseLead:
 
     def is_sure(self) -> bool:
         """Whether we have it, and have heard of it just now."""
-        return self._home.is_sure() and time.monotonic() - self._heard_at < SURE_SECONDS
+        return self._home.is_sure() and boot_seconds() - self._heard_at < SURE_SECONDS
 
     def release(self) -> None:
         """End the session; the lock goes with it."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
 import re
 import shutil
+import stat
 import tarfile
+import tempfile
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -32,6 +35,13 @@ _PLAIN_PART = re.compile(r"[^/\\\x00-\x1f]+")
 _LARGEST_MANIFEST_BYTES = 1 << 28
 _ROWS_AT_ONCE = 500
 _READ_BYTES = 1 << 20
+UNFINISHED = "restore-unfinished"
+"""This file is in a home from before the first change of a restore until after the last."""
+
+_AGAIN = (
+    "the restore is not finished: mend what stopped it and restore again, with --force; "
+    "what was there before is kept, in folders replaced-… of the home"
+)
 _OF_DATABASE = ("stoker.db", "stoker.db-wal", "stoker.db-shm")
 
 
@@ -55,7 +65,7 @@ def verify(file: Path) -> Manifest:
                 pass
             found[member.name] = (reader.count, reader.sha256())
     if manifest is None:
-        raise _bad(file, "it has no end: it was not written whole")
+        raise _bad(file, "it is damaged" if _is_damaged(file) else "it has no end: it was not written whole")
     wrong = sorted(name for name in found.keys() | manifest.members if found.get(name) != manifest.members.get(name))
     if wrong:
         raise _bad(file, f"{wrong[0]} is not what was written")
@@ -76,49 +86,113 @@ def restore(file: Path, home: Path, database: str, *, force: bool = False) -> tu
         size = sum(size for size, _ in manifest.members.values())
         if shutil.disk_usage(home).free < 2 * size:
             raise Unavailable(f"{home} has not the room: {2 * size >> 20} MB are needed", fix="free some disk space")
-        old = _move_aside(home, database, manifest, force)
-        new = home / "stoker.db.new"
-        for name in _OF_DATABASE:
-            (home / name.replace("stoker.db", new.name)).unlink(missing_ok=True)  # of a restore that died
-        opened = open_database(database or new)
+        there, has_rows = _in_the_way(home, database, manifest)
+        if (there or has_rows) and not force:
+            what = f"{home} has {', '.join(there[:3])}" if there else "the database has jobs"
+            raise AlreadyExists(
+                f"{what} already",
+                fix="--to another folder, or --force, which moves what is there into a folder beside it",
+            )
         try:
-            migrate(opened)
-            with opened.engine.connect() as db, _readable(file):
-                db.exec_driver_sql(opened.begin_write)
-                for member, content in _members(file):
-                    top, _, rest = member.name.partition("/")
-                    if top == "tables":
-                        try:
-                            _fill(db, rest.removesuffix(".jsonl"), content)
-                        except (ValueError, TypeError, RecursionError) as error:
-                            raise _bad(file, f"{member.name} holds no rows: {error}") from error
-                    elif top == "home":
-                        _extract(home, rest, content)
-                _count_on(db)
-                db.commit()
-        except sa.exc.SQLAlchemyError as error:
-            raise problem_of(opened, "written", error) from error
-        finally:
-            opened.engine.dispose()
-        if not database:
-            os.replace(new, home / "stoker.db")
-        _use_database(home / "config.yaml", database)
+            (home / UNFINISHED).write_text(f"{file}\n")
+            _sync(home / UNFINISHED, home)
+            old = _move_aside(home, database, there, has_rows) if there or has_rows else None
+            _bring(file, home, database)
+            _finish(home, manifest)
+        except StokerError as error:
+            error.fix = _AGAIN
+            raise
+        except OSError as error:
+            raise Unavailable(f"{home} cannot be written: {error.strerror or error}", fix=_AGAIN) from error
         return manifest, old
     finally:
         lead.release()
+
+
+def check_whole(home: Path) -> None:
+    """Raise Unavailable for a home into which a restore has not come to its end."""
+    if (home / UNFINISHED).exists():
+        raise Unavailable(f"a restore into {home} has not come to its end: not all is there that it brings", fix=_AGAIN)
+
+
+def _bring(file: Path, home: Path, database: str) -> None:
+    """Put what a backup holds into its places."""
+    new = home / "stoker.db.new"
+    for name in _OF_DATABASE:
+        (home / name.replace("stoker.db", new.name)).unlink(missing_ok=True)  # of a restore that died
+    opened = open_database(database or new)
+    try:
+        migrate(opened)
+        with opened.engine.connect() as db, _readable(file):
+            db.exec_driver_sql(opened.begin_write)
+            for member, content in _members(file):
+                top, _, rest = member.name.partition("/")
+                if top == "tables":
+                    try:
+                        _fill(db, rest.removesuffix(".jsonl"), content)
+                    except (ValueError, TypeError, RecursionError) as error:
+                        raise _bad(file, f"{member.name} holds no rows: {error}") from error
+                elif top == "home":
+                    _extract(home, rest, content)
+            _count_on(db)
+            db.commit()
+    except sa.exc.SQLAlchemyError as error:
+        raise problem_of(opened, "written", error) from error
+    finally:
+        opened.engine.dispose()
+    if not database:
+        _sync(new)
+        os.replace(new, home / "stoker.db")
+    _use_database(home / "config.yaml", database)
+
+
+def _finish(home: Path, manifest: Manifest) -> None:
+    """Take the mark away, when all that was brought is on the disk."""
+    files = [home / name.removeprefix("home/") for name in manifest.members if name.startswith("home/")]
+    _sync(*{path for file in files for path in (file, *file.parents) if path.is_relative_to(home)}, home)
+    (home / UNFINISHED).unlink()
+    _sync(home)
+
+
+def _sync(*paths: Path) -> None:
+    """Wait until these files and folders are on the disk."""
+    for path in paths:
+        opened = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
     """Say of a file that cannot be read, or not to its end, that it is no backup."""
     try:
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            raise BadSpec([Violation(str(file), "it is no file")], fix="name the file that stoker backup has made")
         yield
-    except FileNotFoundError as error:
-        if error.filename != str(file):
-            raise
-        raise BadSpec([Violation(str(file), "there is no such file")]) from None
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except zlib.error as error:
+        raise _bad(file, f"it is damaged: {error}") from error
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
         raise _bad(file, f"it cannot be read: {error}") from error
+    except OSError as error:
+        if str(error.filename) != str(file) and error.errno != errno.EIO:
+            raise
+        why = "there is no such file" if error.errno == errno.ENOENT else f"it cannot be read: {error.strerror}"
+        raise BadSpec([Violation(str(file), why)]) from None
+
+
+def _is_damaged(file: Path) -> bool:
+    """Whether its bytes are not those that were written, rather than too few."""
+    try:
+        with gzip.open(file) as content:
+            while content.read(_READ_BYTES):
+                pass
+    except EOFError:
+        return False
+    except (OSError, zlib.error):
+        return True
+    return False
 
 
 def _members(file: Path) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
@@ -151,22 +225,18 @@ def _manifest(file: Path, text: bytes) -> Manifest:
         raise _bad(file, "its manifest cannot be read") from None
 
 
-def _move_aside(home: Path, database: str, manifest: Manifest, force: bool) -> Path | None:
-    """Make room for what the backup brings. Returns the folder in which everything is that was there."""
+def _in_the_way(home: Path, database: str, manifest: Manifest) -> tuple[list[str], bool]:
+    """What stands in a home where the backup brings something, and whether there is something in the database."""
     brought = sorted({name.split("/")[1] for name in manifest.members if name.startswith("home/")})
     of_database = () if database else _OF_DATABASE
     there = [name for name in (*of_database, *brought) if (home / name).exists() or (home / name).is_symlink()]
     there = [name for name in there if name != "config.yaml" or not _says_only_where(home / name)]
-    has_rows = bool(database) and _has_rows(database)
-    if not there and not has_rows:
-        return None
-    if not force:
-        what = f"{home} has {', '.join(there[:3])}" if there else "the database has jobs"
-        raise AlreadyExists(
-            f"{what} already", fix="--to another folder, or --force, which moves what is there into a folder beside it"
-        )
-    old = home / time.strftime("replaced-%Y%m%d-%H%M%S")
-    old.mkdir(mode=0o700)
+    return there, bool(database) and _has_rows(database)
+
+
+def _move_aside(home: Path, database: str, there: list[str], has_rows: bool) -> Path:
+    """Make room for what the backup brings. Returns the folder in which everything is that was there."""
+    old = Path(tempfile.mkdtemp(prefix=time.strftime("replaced-%Y%m%d-%H%M%S-"), dir=home))
     if has_rows:
         back_up(home, database, old / "database.tar.gz", time.time(), logs=False)
         _empty(database)

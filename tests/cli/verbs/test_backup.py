@@ -13,6 +13,8 @@ from tests.cli.conftest import Cli
 def test_a_home_goes_into_a_file_and_comes_back(cli: Cli, tmp_path: Path) -> None:
     cli.home.mkdir(exist_ok=True)
     (cli.home / "token").write_text("t" * 43)
+    (cli.home / "tokens.json").write_text('{"tokens": [{"name": "ann"}]}')
+    (cli.home / "job-users.json").write_text("{}")
     SqlStore(cli.home / "stoker.db").close()
     folder = tmp_path / "backups"
     folder.mkdir()
@@ -25,10 +27,18 @@ def test_a_home_goes_into_a_file_and_comes_back(cli: Cli, tmp_path: Path) -> Non
     checked = cli("restore", str(file), "--check", "--json")
     assert checked.code == 0 and json.loads(checked.out)["jobs"] == 0
     refused = cli("restore", str(file))
-    assert refused.code != 0 and "has stoker.db, token already" in refused.err and "--force" in refused.err
+    assert (
+        refused.code != 0 and "has stoker.db, job-users.json, token already" in refused.err and "--force" in refused.err
+    )
     restored = cli("restore", str(file), "--to", str(tmp_path / "new"))
     assert restored.code == 0 and f"STOKER_HOME={tmp_path / 'new'} stoker up" in restored.err
     assert (tmp_path / "new/token").read_text() == "t" * 43
+    assert "1 user's token as of the backup is good again" in restored.err
+    assert (tmp_path / "new/job-users.json").exists()
+    for words in (("--check",), ("--to", str(tmp_path / "another"))):
+        refused = cli("restore", str(folder), *words)
+        assert refused.code != 0 and "it is no file" in refused.err
+    assert not (tmp_path / "another").exists()
 
 
 def test_what_is_not_there_is_told(cli: Cli, tmp_path: Path) -> None:

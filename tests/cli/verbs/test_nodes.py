@@ -48,6 +48,7 @@ def test_drain(nodes: Cli) -> None:
     found = json.loads(nodes("nodes", "drain", B, "--grace", "30m", "--why", "power", "--json").out)["cordon"]
     assert (found["empty_at"] - found["at"], found["why"]) == (1800.0, "power")
     assert f"{B}: cordoned by " in nodes("nodes").err and "to be empty in 29m" in nodes("nodes").err
+    assert ",:" not in nodes("nodes").err
 
 
 WRONG: list[tuple[tuple[str, ...], int, str]] = [

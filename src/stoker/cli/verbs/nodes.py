@@ -141,7 +141,7 @@ def _state(node: Mapping[str, Any]) -> str:
 
 def _cordon(node: Mapping[str, Any]) -> str:
     cordon = node["cordon"]
-    empty = f", to be empty {_in(cordon['empty_at'])}," if cordon["empty_at"] is not None else ""
+    empty = f", to be empty {_in(cordon['empty_at'])}" if cordon["empty_at"] is not None else ""
     return f"cordoned by {cordon['by']} {show.ago(cordon['at'])}{empty}: {cordon['why']}"
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stoker.cli import session, show
 from stoker.config import read_config
+
+if TYPE_CHECKING:
+    from stoker.store.backup import Manifest
 
 
 @click.command("restore")
@@ -47,7 +52,19 @@ def command(file: Path, to: Path | None, force: bool, check: bool, as_json: bool
     if old is not None:
         show.note(f"  what was there is in {old}")
     if manifest.live:
-        show.warn(
-            f"{manifest.live} jobs had not ended then: the server queues again those that it does not find running"
-        )
+        jobs = "1 job" if manifest.live == 1 else f"{manifest.live:,} jobs"
+        show.warn(f"{jobs} had not ended then: what the server does not find running is queued again")
+    if users := _users(manifest, config.home):
+        whose = "1 user's token" if users == 1 else f"{users:,} users' tokens"
+        show.warn(f"{whose} as of the backup {'is' if users == 1 else 'are'} good again: stoker tokens list")
     show.note(f"  Next:  {'STOKER_HOME=' + str(config.home) + ' ' if to else ''}stoker up")
+
+
+def _users(manifest: Manifest, home: Path) -> int:
+    """How many users' tokens have come with a backup."""
+    if "home/tokens.json" not in manifest.members:
+        return 0
+    try:
+        return len(json.loads((home / "tokens.json").read_text())["tokens"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0  # the server says what is wrong with it

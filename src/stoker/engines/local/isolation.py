@@ -21,8 +21,8 @@ from typing import Any
 from stoker.core.errors import EngineError, Unavailable
 from stoker.runtime import cgroups
 from stoker.runtime.cgroups import Cgroups
-from stoker.runtime.folder import Folder, write_whole
-from stoker.runtime.sandbox import Sandbox, give_to
+from stoker.runtime.folder import Folder
+from stoker.runtime.sandbox import Sandbox, give_to, open_folder
 
 LEVELS = ("auto", "0", "1", "2")
 _TRY_SECONDS = 10.0
@@ -104,8 +104,8 @@ class Isolation:
             "setpriv": self.setpriv,
             "stoker_home": str(self.home),
             "user_home": _user_home(),
-            "own_home": str(self.home / "job-homes" / (owner or "anybody")),
-            "folders": [*self.folders, *outside],
+            "own_home": os.path.join(os.path.realpath(self.home), "job-homes", owner or "anybody"),
+            "folders": [*map(os.path.realpath, self.folders), *outside],
             "own_folders": inside,
             "inherit": list(self.inherited),
             "owner": owner,
@@ -116,15 +116,21 @@ class Isolation:
         prepared = dict(words)
         if self.level == 0:
             return prepared
-        for folder in (*words["folders"], *words["own_folders"]):
+        folders = [*words["folders"], *words["own_folders"]]
+        for folder in folders:
             self._check(folder)
-        os.makedirs(words["own_home"], mode=0o700, exist_ok=True)
-        for folder in (*words["folders"], *words["own_folders"]):
-            os.makedirs(folder, exist_ok=True)
+        os.close(open_folder(words["own_home"], make=0o700))
         if self.level == 2:
-            prepared["user"] = user = self._user(words["owner"])
-            for folder in (words["own_home"], *words["own_folders"]):
-                give_to(folder, user)
+            prepared["user"] = self._user(words["owner"])
+        try:
+            for folder in folders:
+                os.close(open_folder(folder, make=0o777))
+            for folder in (words["own_home"], *words["own_folders"]) if self.level == 2 else ():
+                give_to(folder, prepared["user"])
+        except NotADirectoryError:
+            raise EngineError(
+                f"its job directory is not what it was: {folder} leads through a link or a file now; remove that"
+            ) from None
         return prepared
 
     def _sorted(self, folders: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -159,7 +165,7 @@ class Isolation:
     def _user(self, owner: str) -> int:
         """The user of an owner: the same one always."""
         path = self.home / "job-users.json"
-        known: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        known = _users_in(path)
         if owner not in known:
             free = sorted(set(range(self.users[0], self.users[1] + 1)) - set(known.values()))
             if not free:
@@ -168,8 +174,39 @@ class Isolation:
                     " FIRST-LAST"
                 )
             known[owner] = free[0]
-            write_whole(str(path), json.dumps(known, indent=1))
+            _write_durably(path, json.dumps(known, indent=1))
         return known[owner]
+
+
+def _users_in(path: Path) -> dict[str, int]:
+    """Who has which user. Raises EngineError if the file tells no such thing: nobody is to get another's files."""
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(known, dict) and all(type(user) is int for user in known.values()):
+            return known
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        pass
+    raise EngineError(
+        f"{path} is damaged: it does not tell which owner has which user; restore it from a backup, or write it anew by"
+        " the owners of the folders in job-homes"
+    )
+
+
+def _write_durably(path: Path, text: str) -> None:
+    """Write a file so that a power cut leaves the old one or the new one. Raises OSError."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 LEVEL_0 = Isolation()
