@@ -76,7 +76,7 @@ def test_a_job_has_nothing_of_its_own_loaded_into_what_stands_around_it(tmp_path
 def test_the_program_alone_is_given_them(tmp_path: Path, level: int) -> None:
     sandbox = a_sandbox(tmp_path, level)
     sandbox._asked.update(bwrap="/usr/bin/bwrap", setpriv="/usr/bin/setpriv", folders=[], own_folders=[])
-    sandbox._request = {"python": "/usr/bin/python3", "isolation": sandbox._asked}
+    sandbox._request = {"python": "/usr/bin/python3", "visible_devices": "", "isolation": sandbox._asked}
     environment = {"LD_PRELOAD": "/mine.so", "PATH": "/usr/bin:/bin"}
     command = sandbox.program(["true"], environment, str(tmp_path), [], told=9)
     inner = command[command.index("--") + 1 :]
