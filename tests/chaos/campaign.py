@@ -1,7 +1,6 @@
 """`make chaos`: everything that is tried to break Stoker, and a table of what came of it.
 
     python -m tests.chaos --seeds 300 --seed-base 0 --cycles 120 --fuzz-seconds 120
-    python -m tests.chaos --seeds 0 --cycles 0 --fuzz-seconds 0 --no-mutants --no-small-scope     nothing at all
 
 A seed that fails prints its story, with as few faults as will do; `--seeds 1 --seed-base N` plays it again.
 """

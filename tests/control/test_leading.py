@@ -78,7 +78,7 @@ def test_the_loop_runs_while_we_lead_and_goes_on_where_another_left_off(tmp_path
     lead.is_free = True
     wait_until(lambda: house.store.job("p/second").job.state is JobState.ACTIVE)
     assert leading.leads() and said.count("began") == 2
-    leader = leading.leader()
+    leader = house.store.leader()
     assert leader is not None and leader.term == 2
     leading.stop()
     assert not leading.leads() and not house.loop.runs and not lead.is_ours

@@ -76,9 +76,8 @@ def read_or_make_tokens(home: Path, clock: Clock, writes: Callable[[], bool] = l
     path, key_path = home / "token", home / "replica.key"
     token, key = _read_secret(path), _read_secret(key_path)
     if not key:
-        key = token or secrets.token_urlsafe(
-            32
-        )  # replicas that an older server has started know tokens made of its own
+        # Replicas that an older server has started know tokens that follow from the home's own.
+        key = token or secrets.token_urlsafe(32)
         write_whole(str(key_path), key + "\n")
     if not token:
         token = secrets.token_urlsafe(32)

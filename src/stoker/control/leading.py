@@ -48,10 +48,6 @@ class Leading:
         """Whether this server may write."""
         return self._is_leading and self._lead.is_sure()
 
-    def leader(self) -> Leader | None:
-        """Who took the lead last."""
-        return self._store.leader()
-
     def begin(self) -> None:
         """The lock is ours: count up the term, take over what is there, let the loop run."""
         term = self._store.lead(self._who)

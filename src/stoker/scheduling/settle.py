@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stoker.core.changes import Change, MoveAttempt, MoveJob
 from stoker.core.convention import Convention, replica_title
+from stoker.core.copies import replace
 from stoker.core.job import Attempt, Job, Replica
 from stoker.core.states import (
     FATE,
@@ -174,17 +175,22 @@ def job_fate(world: World, job: Job, attempt: Attempt, now: float, *, blamed: tu
         case Fate.CANCEL:
             return _job_ends(job, JobState.CANCELLED, now, attempt.detail or job.wish_why, held)
         case Fate.REQUEUE:
-            return MoveJob(
-                job=job.id,
-                before=job.state,
-                after=JobState.QUEUED,
-                at=now,
-                message=attempt.detail,
-                preempted=int(attempt.cause is Cause.PREEMPTED),
-                not_before=now,
-                avoid=blamed,
-                held_seconds=held,
-            )
+            return _queued_again(job, attempt, now, held, blamed)
+
+
+def _queued_again(job: Job, attempt: Attempt, now: float, held: float, blamed: tuple[str, ...]) -> MoveJob:
+    """Back to the queue, free of charge."""
+    return MoveJob(
+        job=job.id,
+        before=job.state,
+        after=JobState.QUEUED,
+        at=now,
+        message=attempt.detail,
+        preempted=int(attempt.cause is Cause.PREEMPTED),
+        not_before=now,
+        avoid=blamed,
+        held_seconds=held,
+    )
 
 
 def _tried_again(world: World, job: Job, attempt: Attempt, now: float, held: float, blamed: tuple[str, ...]) -> MoveJob:
@@ -198,20 +204,15 @@ def _tried_again(world: World, job: Job, attempt: Attempt, now: float, held: flo
         return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} {before}", held)
     bears_sign = found.code in AGAIN or attempt.cause is Cause.HUNG
     goes_elsewhere = found.again is Again.ELSEWHERE
-    others = [node for node in world.nodes.values() if world.takes_work(node)]
+    others = filter(world.takes_work, world.nodes.values())  # looked through only where it is asked
     if goes_elsewhere and not may_stay(job, attempt) and not has_elsewhere(job, others, found.node):
         return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} There is no other node to try.", held)
-    return MoveJob(
-        job=job.id,
-        before=job.state,
-        after=JobState.QUEUED,
-        at=now,
-        message=attempt.detail,
+    return replace(
+        _queued_again(job, attempt, now, held, blamed),
         counted=1,
         not_before=now + min(LONGEST_BACKOFF_SECONDS, 2.0**job.failures),
         avoid=(*blamed, *([found.node] if goes_elsewhere and found.node else [])),
         signs=((found.code, found.node),) if bears_sign else (),
-        held_seconds=held,
     )
 
 
