@@ -60,7 +60,9 @@ class Rig:
         self._clock_file.write_bytes(struct.pack("l", 0))
         kept = {key: value for key, value in os.environ.items() if not key.startswith("STOKER_")}
         self.environment = {**kept, "STOKER_HOME": str(self.home), "NO_COLOR": "1"}
-        self.environment |= {"STOKER_JOB_FOLDERS": str(self.witness), "STOKER_RESERVE_MB": "8"}  # its disk is small
+        # What a sandbox has to show, wherever this checkout lies: the program, and where it testifies. The disk is small.
+        self.environment["STOKER_JOB_FOLDERS"] = f"{self.witness},{PROGRAM.parent}"
+        self.environment["STOKER_RESERVE_MB"] = "8"
         self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         self.has_clock = clock is not None
         if clock is not None:
