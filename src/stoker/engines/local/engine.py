@@ -87,6 +87,7 @@ class LocalEngine:
             kind: [{"number": f.number, "name": f.name, "stamp": f.stamp} for f in found]
             for kind, found in (("packages", launch.packages), ("source", launch.source))
         }
+        isolation = self.isolation.words(launch.owner, launch.folders)
         return Request(
             attempt=launch.attempt,
             replicas={
@@ -104,7 +105,7 @@ class LocalEngine:
                     "python": r.python,
                     "command": list(r.command),
                     "env": {**r.env, **self._marks(launch.attempt, replica_name(r.role, r.index))},
-                    "isolation": self.isolation.words(launch.owner, launch.folders),
+                    "isolation": isolation,
                     "devices": list(r.devices),
                     "visible_devices": self._visible_devices(r),
                     "grace_seconds": launch.grace_seconds,

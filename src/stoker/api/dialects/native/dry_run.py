@@ -19,13 +19,14 @@ from stoker.core.node import Node
 from stoker.core.spec import JobSpec
 
 from .answers import a_router, answer, declares
+from .asked import takes
 from .describe import machines
 from .metrics import cost_of
 from .outlook import NOTHING, lasts_row, place_rows, starts_row, what_if_rows
 from .schemas.outlook import Cost, DryRun
 from .schemas.requests import RunRequest
 from .schemas.words import Project, asks
-from .submit import REHEARSAL, RUN, fields_of, takes, understood
+from .submit import REHEARSAL, RUN, fields_of, understood
 
 router = a_router("jobs")
 _SECONDS_IN_HOUR = 3600.0

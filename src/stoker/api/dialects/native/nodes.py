@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from fastapi import Path, Request
-from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.services import Services, access_of, read_json, services, user
 from stoker.control.commands import no_such_node
-from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import split_job_id
 from stoker.core.node import Node
 from stoker.core.world import World
 from stoker.scheduling.free import Free
 
 from .answers import a_router, answer, declares
+from .asked import read_as, takes
 from .schemas.requests import CordonRequest, DrainRequest
 from .schemas.server import Node as NodeRow
 from .schemas.server import Nodes
-from .submit import takes
 
 router = a_router("nodes")
 
 NodeName = Annotated[str, Path(description="The node's name.", examples=["local-nvidia_tesla_t4"])]
 GONE = "GONE"
-_Asked = TypeVar("_Asked", bound=BaseModel)
 _Sees = Callable[[str], bool]  # whether who asks may see a project
 
 
@@ -53,7 +50,7 @@ def get_node(node: NodeName, request: Request) -> Response:
 )
 async def cordon_node(node: NodeName, request: Request) -> Response:
     """Give a node nothing new. What runs there runs on. It lasts until the node is uncordoned, whoever restarts."""
-    asked = _read(CordonRequest, await read_json(request))
+    asked = read_as(CordonRequest, await read_json(request))
     return await run_in_threadpool(_cordon, request, node, asked.why, None)
 
 
@@ -66,7 +63,7 @@ async def cordon_node(node: NodeName, request: Request) -> Response:
 )
 async def drain_node(node: NodeName, request: Request) -> Response:
     """Cordon a node, and have it empty by a moment. Who is asked to stop goes on elsewhere; that costs no retry."""
-    asked = _read(DrainRequest, await read_json(request))
+    asked = read_as(DrainRequest, await read_json(request))
     return await run_in_threadpool(_cordon, request, node, asked.why, asked.within_seconds)
 
 
@@ -85,13 +82,6 @@ def _cordon(request: Request, node: str, why: str, within_seconds: float | None)
     site = services(request)
     site.commands.cordon(node, owner=user(request), why=why, empty_in_seconds=within_seconds)
     return answer(_row_of(site, node, access_of(request).sees))
-
-
-def _read(kind: type[_Asked], body: Any) -> _Asked:
-    try:
-        return kind.model_validate(body)
-    except ValidationError as error:
-        raise BadSpec([Violation(".".join(map(str, e["loc"])) or "body", e["msg"]) for e in error.errors()]) from None
 
 
 def _row_of(site: Services, name: str, sees: _Sees) -> NodeRow:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from fastapi import Request
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -23,6 +22,7 @@ from stoker.hardware.accelerators import find_accelerator
 from stoker.store.base import Listed
 
 from .answers import JSON, a_router, answer, declares, refused
+from .asked import read_as, takes
 from .describe import describe
 from .schemas.jobs import JobDetails
 from .schemas.requests import RunRequest
@@ -48,12 +48,6 @@ LARGEST_RUN_BYTES = 1 << 20
 """Linux takes about 2 MiB of arguments and variables for a program; each single one may have 128 KiB (execve(2))."""
 
 RUN = {"name": "train_3f2a", "command": ["python", "train.py"], "gpus": 1, "gpu_type": "T4"}
-
-
-def takes(schema: dict[str, Any], example: dict[str, Any], description: str) -> dict[str, Any]:
-    """What a route takes as its body."""
-    content = {JSON: {"schema": schema, "example": example}}
-    return {"requestBody": {"description": description, "required": True, "content": content}}
 
 
 @router.post(
@@ -117,10 +111,7 @@ def fields_of(asked: RunRequest) -> Fields:
 
 def _read(body: Any) -> RunRequest:
     """The request, if it is one. Raises BadSpec with everything that is wrong with it."""
-    try:
-        asked = RunRequest.model_validate(body)
-    except ValidationError as error:
-        raise BadSpec([Violation(".".join(map(str, e["loc"])) or "body", e["msg"]) for e in error.errors()]) from None
+    asked = read_as(RunRequest, body)
     if len(asked.model_dump_json()) > LARGEST_RUN_BYTES:
         told = f"a command with its variables may have {LARGEST_RUN_BYTES >> 10} KiB"
         raise TooLarge(told, fix="put long lists into a file of the folder")

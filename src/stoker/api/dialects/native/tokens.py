@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Request
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.errors import about
 from stoker.api.services import read_json, services
-from stoker.core.errors import BadSpec, Violation
 from stoker.store.tokens import Token
 
 from .answers import a_router, answer, declares
+from .asked import read_as, takes
 from .schemas.tokens import MadeToken, TokenRequest, TokenRow, Tokens
-from .submit import takes
 
 router = a_router("tokens")
 _ASKED = {"name": "ada", "days": 90, "projects": ["vision"], "buckets": ["vision-data"]}
@@ -35,7 +33,7 @@ async def create_token(request: Request) -> Response:
     Jobs that are submitted with it are that user's. Without projects it opens the jobs of all of them, and every bucket; what
     concerns the server itself is for admins.
     """
-    book, asked = services(request).tokens, _read(await read_json(request))
+    book, asked = services(request).tokens, read_as(TokenRequest, await read_json(request))
     with about("name", fix="revoke it first"):
         text, made = await run_in_threadpool(
             book.create,
@@ -61,13 +59,6 @@ def revoke_token(name: UserName, request: Request) -> Response:
     """Make a user's token worth nothing, at once. Jobs that were submitted with it go on. Answers those that are left."""
     services(request).tokens.revoke(name)
     return list_tokens(request)
-
-
-def _read(body: object) -> TokenRequest:
-    try:
-        return TokenRequest.model_validate(body)
-    except ValidationError as error:
-        raise BadSpec([Violation(".".join(map(str, e["loc"])) or "body", e["msg"]) for e in error.errors()]) from None
 
 
 def _row(token: Token) -> TokenRow:
