@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -252,6 +253,23 @@ def test_the_thread_of_the_loop_outlives_whatever_goes_wrong(house: House, tmp_p
         wait_until(lambda: house.job().state is JobState.ACTIVE)
     finally:
         house.loop.stop()
+
+
+def test_when_the_loop_has_been_started_the_nodes_are_known(house: House, tmp_path: Path) -> None:
+    class Watched(FakeEngine):
+        def nodes(self) -> Sequence[Node]:
+            asked_by.append(threading.current_thread())
+            return super().nodes() if asked_by[1:] else ()
+
+    asked_by: list[threading.Thread] = []
+    house = on(house, tmp_path, Watched([a_node("n0", 4)]))
+    assert not house.store.nodes()
+    house.loop.start()
+    try:
+        house.submit(gpus=1)
+    finally:
+        house.loop.stop()
+    assert asked_by[1] is threading.current_thread(), "before anybody is served"
 
 
 def test_the_placer_learns_from_each_job_once_however_often_the_world_is_read(house: House) -> None:

@@ -52,8 +52,8 @@ class Leading:
         """The lock is ours: count up the term, take over what is there, let the loop run."""
         term = self._store.lead(self._who)
         self._began()  # before the loop's first round: it may start what nobody has heard of before
-        self._is_leading = True
         self._loop.start(term)
+        self._is_leading = True
 
     def start(self) -> None:
         """Look after it in a thread of its own, until `stop`."""

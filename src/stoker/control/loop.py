@@ -129,10 +129,15 @@ class Loop:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, term: int | None = None) -> None:
-        """Run in a thread of its own until `stop`, or until a later term than this begins. Begins with a world read anew."""
+        """Run in a thread of its own until `stop`, or until a later term than this begins. Begins with a world read anew.
+
+        When this returns the nodes are written: nobody who submits now is refused for want of those that are there. Raises
+        Deposed.
+        """
         if self._thread is None:
             self.store.listen(lambda _: self._bell.set())
         self._term, self._stopping, self._is_half_done = term, False, True
+        self._try(self._look_around)
         self._thread = threading.Thread(target=self._run, name="control-loop", daemon=True)
         self._thread.start()
 
@@ -152,25 +157,38 @@ class Loop:
         return self._scheduler.next_deadline()
 
     def _run(self) -> None:
-        failed = False
         while not self._stopping:
+            started = time.monotonic()
             try:
-                started = time.monotonic()
-                self.settle_down()
-                failed = False
-                self._breathe(time.monotonic() - started)
+                is_well = self._try(self.settle_down)
             except Deposed as error:
                 _log.error("the control loop ends: %s", error)
                 return
-            except Exception as error:
-                failed = True
-                if isinstance(error, StokerError):
-                    _log.error("a round of the control loop failed and is repeated: %s", error)
-                else:
-                    _log.exception("a round of the control loop failed and is repeated")
-            if failed:
+            if is_well:
+                self._breathe(time.monotonic() - started)
+            else:
                 self._bell.clear()  # what rang was its own first half
-            self._bell.wait(LOOK_SECONDS if failed else self._pause())
+            self._bell.wait(self._pause() if is_well else LOOK_SECONDS)
+
+    def _look_around(self) -> None:
+        """Read the world, and write what the nodes are."""
+        self._read_anew(taught=self._scheduler.taught)
+        self._commit(self._nodes.look(self._world))
+        self._is_half_done = False
+
+    @staticmethod
+    def _try(what: Callable[[], None]) -> bool:
+        """Whether it went well; what went wrong is logged, and the next round makes up for it. Raises Deposed."""
+        try:
+            what()
+            return True
+        except Deposed:
+            raise
+        except StokerError as error:
+            _log.error("a round of the control loop failed and is repeated: %s", error)
+        except Exception:
+            _log.exception("a round of the control loop failed and is repeated")
+        return False
 
     @staticmethod
     def _breathe(took_seconds: float) -> None:
