@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from stoker.core.world import World, apply
 from stoker.store.base import Store
+
+Made = TypeVar("Made")
 
 _LONGEST_WAY_BEHIND = 10_000  # changes; beyond, reading all rows anew is quicker
 
@@ -22,6 +25,7 @@ class LiveWorld:
         self._store = store
         self._world: World | None = None
         self._lock = threading.Lock()
+        self._made: dict[Callable[[World], Any], tuple[int, Any]] = {}  # with the position of the world that it is of
 
     @contextmanager
     def look(self) -> Iterator[World]:
@@ -36,3 +40,16 @@ class LiveWorld:
                     world.position = line.n
             self._world = world
             yield world
+
+    def made(self, make: Callable[[World], Made]) -> Made:
+        """What a function makes of the world as it is now. Many ask, so it is kept until the world changes: write nothing into it.
+
+        It is kept by the function: give it one of a module, not one made for the occasion.
+        """
+        with self.look() as world:
+            position, made = self._made.get(make, (-1, None))
+            if position != world.position:
+                made = make(world)
+                self._made[make] = world.position, made
+            found: Made = made
+            return found

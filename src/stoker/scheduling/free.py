@@ -144,6 +144,14 @@ class Free:
         """Where a gang holds something: node → how many replicas."""
         return self._on.get(gang, {})
 
+    def by_node(self) -> dict[int, list[str]]:
+        """Node → the gangs that hold something on it, by name."""
+        found: dict[int, list[str]] = {}
+        for gang in sorted(filter(None, self._on)):
+            for node in self._on[gang]:
+                found.setdefault(node, []).append(gang)
+        return found
+
     # Taking and giving back
 
     def take(self, node: int, role: str, index: int, machine: Machine, gang: str) -> Placement:

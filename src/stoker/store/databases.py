@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
@@ -17,8 +18,14 @@ WRITE_LOCK = 0x53746F6B6572
 LEAD_LOCK = WRITE_LOCK + 1
 """PostgreSQL's lock of the server that leads."""
 
+CONNECTIONS = 16
+"""So many reads at a time, at most. A few threads on one interpreter keep it busy, and each connection costs memory."""
+
 SILENT_SECONDS = 8
 """PostgreSQL ends a session that holds a lock and says nothing for so long: a server that hangs blocks nobody."""
+
+
+_POOL: Mapping[str, Any] = {"pool_size": CONNECTIONS, "max_overflow": 0, "pool_use_lifo": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +53,7 @@ def problem_of(database: Database, what: str, error: Exception) -> StokerError:
 
 
 def _open_sqlite(path: Path) -> Database:
-    engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 30})
+    engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 30}, **_POOL)
     _at_connect(
         engine,
         lambda connection: setattr(connection, "isolation_level", None),  # we say BEGIN ourselves
@@ -76,7 +83,7 @@ def _open_postgresql(text: str) -> Database:
     url = url.set(drivername="postgresql+psycopg")
     url = url.set(query={**keep, **url.query})
     try:
-        engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)  # we say BEGIN ourselves
+        engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True, **_POOL)  # we say BEGIN ourselves
     except ModuleNotFoundError as error:
         raise Unavailable(
             f"PostgreSQL needs the package psycopg, which is not installed ({error.name})",

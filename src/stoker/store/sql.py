@@ -48,7 +48,8 @@ class SqlStore:
         self._engine = self._database.engine
         try:
             migrate(self._database, upgrade=upgrade)
-            self._known = Known(self._read_position())
+            with self._engine.connect() as db:
+                self._known = Known(db.execute(q.LAST_POSITION).scalar_one())
         except sa.exc.SQLAlchemyError as error:
             self._engine.dispose()
             raise problem_of(self._database, "opened", error) from error
@@ -75,6 +76,7 @@ class SqlStore:
                 db.execute(q.FIRST_TERM, {"n": 1, "term": 1, "who": who, "since": since})
             term: int = db.execute(q.LEADER).one().term
             db.commit()
+        self._look()  # from now on nobody else writes: what we know is what there is
         return term
 
     def leader(self) -> Leader | None:
@@ -181,32 +183,31 @@ class SqlStore:
             self._commits.close()
             self._engine.dispose()
 
-    def _read_position(self) -> int:
-        with self._engine.connect() as db:
-            position: int = db.execute(q.LAST_POSITION).scalar_one()
-            return position
-
     def _watch(self) -> None:
         failed = False
         while not self._closed.wait(WATCH_SECONDS):
             try:
-                found = self._read_position()
+                self._look()
                 failed = False
             except Exception as error:  # it is asked again
                 if not failed:
-                    _log.error("%s", problem_of(self._database, "read", error))
+                    _log.error("%s", error)
                 failed = True
-                continue
-            if found > self._known.position:
-                self._known.advance(found, nodes_changed=True)
-                self._known.ring()
+
+    def _look(self) -> None:
+        """Take note of what others have written."""
+        with self._reading() as db:
+            found: int = db.execute(q.LAST_POSITION).scalar_one()
+        if found > self._known.position:
+            self._known.advance(found, nodes_changed=True)
+            self._known.ring()
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         try:
             with self._engine.connect() as db:
                 yield db
-        except sa.exc.DBAPIError as error:
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:  # the latter: all connections hang
             raise problem_of(self._database, "read", error) from error
 
 

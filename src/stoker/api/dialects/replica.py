@@ -89,8 +89,10 @@ def download(project: str, number: str, replica: str, file: int, request: Reques
 
 
 def _live(site: Services, attempt: str) -> Attempt:
-    found = site.store.attempt(attempt)
-    if found.state is AttemptState.ENDED:
+    with site.live.look() as world:
+        found = world.attempts.get(attempt)
+    if found is None:
+        site.store.attempt(attempt)  # or there is none
         raise Conflict(f"attempt {attempt} has ended")
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 from fastapi import Path, Request
@@ -32,8 +32,7 @@ _Sees = Callable[[str], bool]  # whether who asks may see a project
 @router.get("/nodes", responses=declares(Nodes))
 def list_nodes(request: Request) -> Response:
     """The nodes, with what is free on them: the real ones first, then by name."""
-    with services(request).live.look() as world:
-        found: Nodes = {"nodes": _rows(world, access_of(request).sees)}
+    found: Nodes = {"nodes": _seen_by(access_of(request).sees, services(request).live.made(_rows))}
     return answer(found)
 
 
@@ -75,7 +74,7 @@ def uncordon_node(node: NodeName, request: Request) -> Response:
     row = _row_of(site, node, sees)
     site.commands.uncordon(node, owner=user(request))
     forgiven: NodeRow = {**row, "cordon": None, "faults": []}
-    return answer(next((row for row in _rows(site.store.world(), sees) if row["name"] == node), forgiven))
+    return answer(next((row for row in _seen_by(sees, site.live.made(_rows)) if row["name"] == node), forgiven))
 
 
 def _cordon(request: Request, node: str, why: str, within_seconds: float | None) -> Response:
@@ -85,13 +84,25 @@ def _cordon(request: Request, node: str, why: str, within_seconds: float | None)
 
 
 def _row_of(site: Services, name: str, sees: _Sees) -> NodeRow:
-    rows = {row["name"]: row for row in _rows(site.store.world(), sees)}
+    rows = {row["name"]: row for row in _seen_by(sees, site.live.made(_rows))}
     if name not in rows:
         raise no_such_node(name, rows)
     return rows[name]
 
 
-def _rows(world: World, sees: _Sees) -> list[NodeRow]:
+def _seen_by(sees: _Sees, rows: Sequence[NodeRow]) -> list[NodeRow]:
+    """The same, of the jobs only those that may be seen, by their names."""
+    return [
+        {
+            **row,
+            "jobs": [name for project, name in map(split_job_id, row["jobs"]) if sees(project)],
+            "faults": [fault for fault in row["faults"] if sees(split_job_id(fault["job"])[0])],
+        }
+        for row in rows
+    ]
+
+
+def _rows(world: World) -> list[NodeRow]:
     """What there is, and what is not there and yet cordoned."""
     cordoned = sorted(record.node for record in world.records.values() if record.cordon is not None)
     gone = [Node(name=name, engine="", vcpus=0.0) for name in cordoned if name not in world.nodes]
@@ -99,10 +110,11 @@ def _rows(world: World, sees: _Sees) -> list[NodeRow]:
     room = Free(there)
     for attempt in world.attempts.values():
         room.hold(world.jobs[attempt.job].spec, attempt)
-    return [_row(node, room, world, sees) for node in (*there, *gone)]
+    jobs = room.by_node()
+    return [_row(node, room, jobs, world) for node in (*there, *gone)]
 
 
-def _row(node: Node, room: Free, world: World, sees: _Sees) -> NodeRow:
+def _row(node: Node, room: Free, jobs: Mapping[int, Sequence[str]], world: World) -> NodeRow:
     place, record = room.index.get(node.name), world.records.get(node.name)
     cordon = None if record is None else record.cordon
     takes_work = place is not None and world.takes_work(node)
@@ -116,11 +128,7 @@ def _row(node: Node, room: Free, world: World, sees: _Sees) -> NodeRow:
         else {"why": cordon.why, "by": cordon.by, "at": cordon.at, "empty_at": cordon.empty_at},
         "leaving_at": node.leaving_at,
         "lease_seconds": node.lease_seconds,
-        "faults": [
-            {"job": f.job, "at": f.at, "what": f.what}
-            for f in (() if record is None else record.faults)
-            if sees(split_job_id(f.job)[0])
-        ],
+        "faults": [{"job": f.job, "at": f.at, "what": f.what} for f in (() if record is None else record.faults)],
         "region": node.region,
         "zone": node.zone,
         "machine_type": node.machine,
@@ -131,7 +139,5 @@ def _row(node: Node, room: Free, world: World, sees: _Sees) -> NodeRow:
         "vcpus": node.vcpus,
         "memory_gb": node.memory_gb,
         "soft": node.soft,
-        "jobs": []
-        if place is None
-        else [name for project, name in map(split_job_id, room.names_on([place])) if sees(project)],
+        "jobs": [] if place is None else list(jobs.get(place, ())),
     }
