@@ -23,34 +23,57 @@ VARIABLE = "STOKER_TEST_POSTGRESQL"
 _numbers = count(1)
 
 
+class PostgreSQL:
+    """A server of our own, on a socket in a temporary folder. `with` it, and it runs; afterwards nothing is left."""
+
+    def __enter__(self) -> PostgreSQL:
+        self.folder = Path(tempfile.mkdtemp(prefix="stoker-pg-", dir="/tmp"))  # a socket's path is short
+        self.url = f"postgresql://postgres@/postgres?host={self.folder}"
+        try:
+            user: dict[str, Any] = {"user": "nobody"} if os.geteuid() == 0 else {}
+            self._programs = _programs()
+            if user:
+                shutil.chown(self.folder, **user)
+                if subprocess.run([self._programs / "postgres", "--version"], **user, capture_output=True).returncode:
+                    self._programs = shutil.copytree(self._programs.parent, self.folder / "programs") / "bin"
+            self._run: dict[str, Any] = {**user, "check": True, "cwd": self.folder, "stdout": subprocess.DEVNULL}
+            words = ["-A", "trust", "-U", "postgres", "-E", "UTF8", "-D", self.folder / "data", "-N"]
+            subprocess.run([self._programs / "initdb", *words], **self._run)
+            self.start()
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start it, and wait until it lets us in."""
+        options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c autovacuum=off -c max_connections=200"
+        self._control("-l", self.folder / "log", "-o", options, "start")
+
+    def stop(self) -> None:
+        """Let it crash, if it runs: what was committed is there when it starts again, and every connection is cut off."""
+        if (self.folder / "data" / "postmaster.pid").exists():
+            self._control("-m", "immediate", "stop")
+
+    def _control(self, *words: object) -> None:
+        subprocess.run(
+            [self._programs / "pg_ctl", "-w", "-D", self.folder / "data", *map(str, words)],
+            **self._run,
+        )
+
+
 @contextmanager
 def postgresql(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
     """The URL of a server on which databases can be made."""
     if environment.get(VARIABLE):
         yield environment[VARIABLE]
         return
-    folder = Path(tempfile.mkdtemp(prefix="stoker-pg-", dir="/tmp"))  # a socket's path is short
-    user: dict[str, Any] = {"user": "nobody"} if os.geteuid() == 0 else {}
-    try:
-        programs = _programs()
-        if user:
-            shutil.chown(folder, **user)
-            if subprocess.run([programs / "postgres", "--version"], **user, capture_output=True).returncode:
-                programs = shutil.copytree(programs.parent, folder / "programs") / "bin"
-        run: dict[str, Any] = {**user, "check": True, "cwd": folder, "stdout": subprocess.DEVNULL}
-        data = folder / "data"
-        subprocess.run([programs / "initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-D", data, "-N"], **run)
-        options = f"-k {folder} -c listen_addresses= -c fsync=off -c autovacuum=off -c max_connections=200"
-        subprocess.run(
-            [programs / "pg_ctl", "-w", "-D", data, "-l", folder / "log", "-o", options, "start"],
-            **run,
-        )
-        try:
-            yield f"postgresql://postgres@/postgres?host={folder}"
-        finally:
-            subprocess.run([programs / "pg_ctl", "-w", "-D", data, "-m", "immediate", "stop"], **run)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with PostgreSQL() as server:
+        yield server.url
 
 
 @contextmanager

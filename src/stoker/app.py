@@ -141,6 +141,7 @@ def build(
             clock=clock,
             images=images,
             check_room=lambda: room.check(home, "new jobs"),
+            folder_problem=lambda spec: isolation.problem(enact.folders(spec)),
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),

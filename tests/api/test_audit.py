@@ -10,7 +10,9 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from stoker.api import audit
+from stoker.api.app import make_app
 from stoker.api.audit import Audit
+from stoker.api.auth import allowed_hosts
 from stoker.app import Stoker
 from tests.security.table import BASE, bearer, doors, patient
 
@@ -52,6 +54,18 @@ def test_a_line_says_who_and_from_where_and_no_secret(stoker: Stoker) -> None:
     text = (stoker.config.home / "audit.log").read_text()
     assert "secret" not in text and token not in text
     assert stat.S_IMODE((stoker.config.home / "audit.log").stat().st_mode) == 0o600
+
+
+def test_wrong_tokens_leave_lines_and_cannot_fill_the_log(stoker: Stoker) -> None:
+    app = make_app(stoker.services, stoker.tokens, allowed_hosts("127.0.0.1", 7077))
+    with TestClient(app, BASE, headers=bearer("x" * 43)) as client:
+        for _ in range(150):
+            client.get("/stoker/v1/status")
+    found = lines(stoker)
+    assert 100 <= len(found) < 105
+    assert {(line["user"], line["method"], line["path"], line["status"]) for line in found} == {
+        ("", "GET", "/stoker/v1/status", 401)
+    }
 
 
 def test_a_forged_newline_is_no_line(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .client import PROJECT
+from .databases import Database
 
 MOST_TRIES = 4
 """A job that was hit so often may fail for it: whole_job of its retries, and the first."""
@@ -44,15 +43,14 @@ class Known:
     cancel_asked: bool = False
 
 
-def check(home: Path, journals: Path, witness: Path, hits: Mapping[str, int]) -> Findings:
+def check(database: Database, home: Path, journals: Path, witness: Path, hits: Mapping[str, int]) -> Findings:
     """Everything, once the server has ended and nothing lives. `hits`: how often a job's processes were killed."""
     found = Findings()
     known = read_journals(journals, found)
     found.acknowledged = sum(one.acknowledged for one in known.values())
-    with closing(sqlite3.connect(home / "stoker.db")) as db:
-        states = {str(i).partition("/")[2]: str(s) for i, s in db.execute("SELECT id, state FROM jobs").fetchall()}
-        attempts = {str(row[0]) for row in db.execute("SELECT id FROM attempts").fetchall()}
-        _check_database(db, found)
+    states = {str(i).partition("/")[2]: str(s) for i, s in database.rows("SELECT id, state FROM jobs")}
+    attempts = {str(row[0]) for row in database.rows("SELECT id FROM attempts")}
+    _check_database(database, found)
     runs = {path.name.removesuffix(".witness"): list(read_witness(path)) for path in witness.glob("*.witness")}
     for name, run in sorted(runs.items()):
         check_runs(name, run, attempts, found)
@@ -150,18 +148,17 @@ def check_lines(path: Path, known: Known | None, state: str | None, found: Findi
         found.lines.append(f"{path.stem}: {printed.get(last)} lines of {known.asked['lines']}")
 
 
-def _check_database(db: sqlite3.Connection, found: Findings) -> None:
-    whole = db.execute("PRAGMA integrity_check").fetchone()[0]
-    if whole != "ok":
-        found.others.append(f"integrity_check: {whole}")
-    first, last, count = db.execute("SELECT min(n), max(n), count(*) FROM story").fetchone()
+def _check_database(database: Database, found: Findings) -> None:
+    if problem := database.problem():
+        found.others.append(f"the database is broken: {problem}")
+    first, last, count = database.rows("SELECT min(n), max(n), count(*) FROM story")[0]
     if count and (first, last) != (1, count):
         found.others.append(f"the story has a gap: {count} lines from {first} to {last}")
     for what, table, condition in (
-        ("devices are held", "holdings", "1"),
+        ("devices are held", "holdings", "1 = 1"),
         ("attempts live", "attempts", "live = 1"),
         ("jobs live", "jobs", "live = 1"),
     ):
-        rows = db.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall()
+        rows = database.rows(f"SELECT * FROM {table} WHERE {condition}")
         if rows:
             found.others.append(f"{len(rows)} {what} at the end: {rows[:3]}")

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import psutil
 
+from .databases import OnPostgresql
 from .rig import Rig
 
 Fault = Callable[[Rig, float], None]
@@ -123,6 +124,46 @@ def second_server(rig: Rig, _: float) -> None:
         rig.wrong.append("a second server went on")
 
 
+def take_over(rig: Rig, _: float) -> None:
+    """Another server stands by; the one that leads is killed, or ended, and the other takes its place."""
+    other = rig.stand_by()
+    before = time.monotonic()
+    if rig.draw.random() < 0.3:
+        rig.end_server()
+    else:
+        rig.kill_server()
+    rig.server = other
+    rig.measure_recovery(before, "one that stood by")
+
+
+def pause_leader(rig: Rig, _: float) -> None:
+    """SIGSTOP of the one that leads, until another that stood by has its place; then it wakes up, and has to stand by."""
+    assert rig.server is not None
+    other, hung = rig.stand_by(), rig.server
+    os.kill(hung.pid, signal.SIGSTOP)
+    before, rig.server = time.monotonic(), other
+    rig.measure_recovery(before, "one that stood by, after a hang")
+    os.kill(hung.pid, signal.SIGCONT)
+    time.sleep(rig.draw.uniform(0.0, 1.5))
+    hung.kill()
+    hung.wait()
+
+
+def database_away(rig: Rig, seconds: float) -> None:
+    """The database crashes, and is away; at times the server is killed and started meanwhile."""
+    assert isinstance(rig.database, OnPostgresql)
+    rig.database.server.stop()
+    time.sleep(seconds)
+    if rig.draw.random() < 0.3:
+        rig.kill_server()
+        rig.start_server()  # it ends by itself, and says why
+        time.sleep(seconds)
+        rig.kill_server()
+    rig.database.server.start()
+    if rig.server is not None:
+        rig.measure_recovery(time.monotonic(), "one whose database is back")
+
+
 FAULTS: Mapping[str, Fault] = {
     "kill server": kill_server,
     "kill server while it starts": kill_server_starting,
@@ -137,11 +178,22 @@ FAULTS: Mapping[str, Fault] = {
     "set clock": set_clock,
     "fill disk": fill_disk,
     "second server": second_server,
+    "take over": take_over,
+    "pause the one that leads": pause_leader,
+    "database away": database_away,
 }
 """Name → fault."""
 
 
+PLACES: Mapping[str, str] = {
+    "fill disk": "tmpfs",
+    "pause the one that leads": "postgresql",
+    "database away": "postgresql",
+}
+"""What some faults need: a home on a small disk, or a database on a server."""
+
+
 def possible(rig: Rig) -> list[str]:
-    """The faults that this machine allows."""
-    needs = {"set clock": rig.has_clock, "fill disk": rig.on_tmpfs}
-    return [name for name in FAULTS if needs.get(name, True)]
+    """The faults that this machine and this round allow."""
+    place = "tmpfs" if rig.on_tmpfs else "postgresql" if isinstance(rig.database, OnPostgresql) else ""
+    return [n for n in FAULTS if PLACES.get(n, place) == place and (n != "set clock" or rig.has_clock)]

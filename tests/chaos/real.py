@@ -14,11 +14,15 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.postgresql import PostgreSQL
+
 from .check import Findings, check
-from .faults import FAULTS, possible
+from .databases import Database, OnPostgresql
+from .faults import FAULTS, PLACES, possible
 from .program import KINDS
 from .rig import Rig, build_clock, can_mount
 
@@ -36,7 +40,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     findings: Findings = field(default_factory=Findings)
     orphans: list[str] = field(default_factory=list)
-    recovery_seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    recovery_seconds: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def wrong(self) -> list[str]:
@@ -61,12 +65,13 @@ def run_round(
     *,
     away_seconds: float,
     on_tmpfs: bool = False,
+    database: Database | None = None,
     clock: Path | None = None,
     kinds: Sequence[str] = KINDS,
 ) -> Tally:
     """One round: so many faults, or just these."""
     tally = Tally()
-    with Rig(folder, seed, on_tmpfs=on_tmpfs, clock=clock, kinds=kinds) as rig:
+    with Rig(folder, seed, on_tmpfs=on_tmpfs, database=database, clock=clock, kinds=kinds) as rig:
         for name in [rig.draw.choice(possible(rig)) for _ in range(faults)] if isinstance(faults, int) else faults:
             time.sleep(rig.draw.uniform(0.1, 1.5))
             FAULTS[name](rig, away_seconds)
@@ -80,7 +85,7 @@ def run_round(
         _settle(rig)
         tally.orphans = _orphans(rig)
         rig.end_server()
-        tally.findings = check(rig.home, rig.journals, rig.witness, rig.hits)
+        tally.findings = check(rig.database, rig.home, rig.journals, rig.witness, rig.hits)
         tally.findings.others += rig.wrong
         errors = (folder / "clients.err").read_text()
         tally.findings.others += [f"clients: {errors[-2000:]}"] if errors else []
@@ -125,11 +130,9 @@ def show(tally: Tally, seconds: float) -> str:
         ("lines missing, doubled or out of order", str(len(found.lines))),
         ("anything else wrong", str(len(found.others))),
     ]
-    names = {"submits": "takes a job", "sees": "shows all that lived", "runs": "runs a new job"}
-    for what, samples in tally.recovery_seconds.items():
-        if samples:
-            shown = " ".join(f"p{p} {_percentile(samples, p):.2f}" for p in (50, 99))
-            rows.append((f"seconds until a restarted server {names[what]}", f"{shown} (of {len(samples)})"))
+    for (who, what), samples in sorted(tally.recovery_seconds.items()):
+        shown = " ".join(f"p{p} {_percentile(samples, p):.2f}" for p in (50, 99))
+        rows.append((f"seconds until {who} {what}", f"{shown} (of {len(samples)})"))
     rows += [(f"  {name}", str(tally.faults[name])) for name in FAULTS if tally.faults[name]]
     width = max(len(what) for what, _ in rows)
     return "\n".join(f"{what:{width}}  {value}" for what, value in rows)
@@ -160,18 +163,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.minutes is not None and time.monotonic() - begin > asked.minutes * 60:
             break
         cycles = min(CYCLES_A_ROUND, asked.cycles - tally.cycles)
-        on_tmpfs = (mounts and number % 2 == 1) or asked.only == "fill disk"
         folder, before = base / f"round-{number}", time.monotonic()
-        plan: list[str] | int = [asked.only] * cycles if asked.only else cycles
-        found = run_round(
-            folder,
-            f"{asked.seed}/{number}",
-            plan,
-            away_seconds=asked.away,
-            on_tmpfs=on_tmpfs,
-            clock=clock,
-            kinds=[kind for kind in KINDS if kind not in asked.without],
-        )
+        with ExitStack() as held:
+            on = PLACES.get(asked.only) or ("", "tmpfs", "postgresql")[number % 3]
+            found = run_round(
+                folder,
+                f"{asked.seed}/{number}",
+                [asked.only] * cycles if asked.only else cycles,
+                away_seconds=asked.away,
+                on_tmpfs=on == "tmpfs" and mounts,
+                database=OnPostgresql(held.enter_context(PostgreSQL())) if on == "postgresql" else None,
+                clock=clock,
+                kinds=[kind for kind in KINDS if kind not in asked.without],
+            )
         tally.add(found)
         print(f"round {number}: {time.monotonic() - before:.0f} s, {f'see {folder}' if found.wrong else 'clean'}")
         print("\n".join(f"! {text}" for text in found.wrong[:_MOST_SHOWN]), end="\n" if found.wrong else "", flush=True)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from stoker.config import read_config
 from stoker.core.errors import StokerError
 
 from .client import PROGRAM, PROJECT
+from .databases import Database, Sqlite
 from .program import KINDS
 
 NODES = "4x4xT4,2x2xV100"
@@ -40,10 +42,14 @@ class Rig:
         seed: str,
         *,
         on_tmpfs: bool = False,
+        database: Database | None = None,
         clock: Path | None = None,
         kinds: Sequence[str] = KINDS,
     ) -> None:
-        """`clock`: the library of clock.c. `kinds`: of the jobs that are submitted."""
+        """`database`: where its state is; in the home, if none is given. `clock`: the library of clock.c.
+
+        `kinds`: of the jobs that are submitted.
+        """
         self.folder, self.seed, self.on_tmpfs = folder, seed, on_tmpfs
         self.home, self.witness, self.journals = folder / "home", folder / "witness", folder / "journals"
         for path in (self.home, self.witness, self.journals):
@@ -51,9 +57,10 @@ class Rig:
         self.mark = f"chaos-{os.getpid()}-{folder.name}"
         self.config = read_config({"STOKER_HOME": str(self.home)})
         self.draw, self._kinds = random.Random(seed), kinds
+        self.database = database or Sqlite(self.home)
         self.server: subprocess.Popen[bytes] | None = None
         self.client_processes: list[subprocess.Popen[bytes]] = []
-        self.recovery_seconds: dict[str, list[float]] = {"submits": [], "sees": [], "runs": []}
+        self.recovery_seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         self.hits: dict[str, int] = {}  # job → how often its supervisor or its program was killed
         self.wrong: list[str] = []  # what a fault itself found
         self._clock_file = folder / "clock"
@@ -63,6 +70,8 @@ class Rig:
         # What a sandbox has to show, wherever this checkout lies: the program, and where it testifies. The disk is small.
         self.environment["STOKER_JOB_FOLDERS"] = f"{self.witness},{PROGRAM.parent}"
         self.environment["STOKER_RESERVE_MB"] = "8"
+        if self.database.url:
+            self.environment["STOKER_DATABASE"] = self.database.url
         self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         self.has_clock = clock is not None
         if clock is not None:
@@ -96,11 +105,21 @@ class Rig:
 
     def start_server(self) -> None:
         """Start it, and do not wait."""
+        self.server = self._start()
+
+    def stand_by(self) -> subprocess.Popen[bytes]:
+        """Another server on the same home, once it stands by. Who calls this ends it, or lets it be the server."""
+        other = self._start("--standby")
+        if not _waits_for(lambda: (self.home / f"standby-{other.pid}.json").exists() or other.poll() is not None):
+            self.wrong.append("a second server did not stand by")
+        return other
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
         with open(self.home / "server.log", "ab") as log:
             command = [sys.executable, "-m", "stoker.cli.main", "up", "--foreground", "--port=0", f"--fake={NODES}"]
-            self.server = subprocess.Popen(
-                command, env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True,
+            return subprocess.Popen(
+                [*command, *words], env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, start_new_session=True,
             )  # fmt: skip
 
     def kill_server(self) -> None:
@@ -122,15 +141,17 @@ class Rig:
             self.kill_server()
 
     def wait_for_server(self) -> embedded.Found:
-        """Until it listens. Raises RuntimeError with the end of its log."""
-        assert self.server is not None
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < until and self.server.poll() is None:
-            found = embedded.find(self.config)
-            if found is not None and found.pid == self.server.pid:
-                return found
-            time.sleep(0.01)
-        raise RuntimeError("the server did not start: " + (self.home / "server.log").read_text()[-2000:])
+        """Until it leads. Raises RuntimeError with the end of its log."""
+        found: list[embedded.Found | None] = [None]
+
+        def leads() -> bool:
+            assert self.server is not None
+            found[0] = embedded.find(self.config)
+            return (found[0] is not None and found[0].pid == self.server.pid) or self.server.poll() is not None
+
+        if not _waits_for(leads) or found[0] is None or self.server is None or found[0].pid != self.server.pid:
+            raise RuntimeError("the server did not start: " + (self.home / "server.log").read_text()[-2000:])
+        return found[0]
 
     @contextmanager
     def client(self) -> Iterator[Client]:
@@ -143,44 +164,35 @@ class Rig:
             made.close()
 
     def restart(self) -> None:
-        """Start the server after it died, and measure until it takes a job, shows all that lived, and runs a new job."""
+        """Start the server after it died, and measure how long it takes."""
         before = time.monotonic()
         self.start_server()
-        self.measure_recovery(before)
+        self.measure_recovery(before, "a restarted server")
 
-    def measure_recovery(self, before: float) -> None:
-        """How long since a moment until the server is of use again."""
+    def measure_recovery(self, before: float, who: str) -> None:
+        """How long since a moment until the server takes a job, shows all that lived, and runs a new job."""
         name = f"probe_{self.draw.getrandbits(48):x}"
         command = [sys.executable, "-S", "-I", str(PROGRAM), str(self.witness), self.mark, "plain", "0", "1"]
         with self.client() as client:
-            known = self._live_in_database()
+            known = {str(id).partition("/")[2] for (id,) in self.database.rows("SELECT id FROM jobs WHERE live = 1")}
             self._until(lambda: bool(client.run(PROJECT, {"name": name, "command": command})), "takes a job")
-            self.recovery_seconds["submits"].append(time.monotonic() - before)
+            self.recovery_seconds[who, "takes a job"].append(time.monotonic() - before)
             shown = {job["name"] for job in client.live_jobs()}
             ended = {n for n in known - shown if client.details(PROJECT, n)["state"] not in ("QUEUED", "RUNNING")}
             if known - shown - ended:
                 self.wrong.append(f"not seen again: {sorted(known - shown - ended)}")
-            self.recovery_seconds["sees"].append(time.monotonic() - before)
+            self.recovery_seconds[who, "shows all that lived"].append(time.monotonic() - before)
         self._until((self.witness / f"{name}.chief-0.witness").exists, "runs a job")
-        self.recovery_seconds["runs"].append(time.monotonic() - before)
+        self.recovery_seconds[who, "runs a new job"].append(time.monotonic() - before)
 
-    def _live_in_database(self) -> set[str]:
-        """What lives by the database, read by the way that needs no Stoker."""
-        import sqlite3
-
-        with sqlite3.connect(f"file:{self.home / 'stoker.db'}?mode=ro", uri=True) as db:
-            rows = db.execute("SELECT id FROM jobs WHERE live = 1").fetchall()
-        db.close()
-        return {str(row[0]).partition("/")[2] for row in rows}
-
-    def _until(self, is_so: Callable[[], bool], what: str, seconds: float = _PATIENCE_SECONDS) -> None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+    def _until(self, is_so: Callable[[], bool], what: str) -> None:
+        def asks() -> bool:
             with suppress(StokerError):
-                if is_so():
-                    return
-            time.sleep(0.01)
-        self.wrong.append(f"the server does not do within {seconds:g} s what it should: it {what}")
+                return is_so()
+            return False
+
+        if not _waits_for(asks):
+            self.wrong.append(f"the server does not do within {_PATIENCE_SECONDS:g} s what it should: it {what}")
 
     # The clients.
 
@@ -288,6 +300,16 @@ def can_mount() -> bool:
         if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
             return False
         subprocess.run(["umount", folder], check=True)
+    return True
+
+
+def _waits_for(is_so: Callable[[], bool], seconds: float = _PATIENCE_SECONDS) -> bool:
+    """Whether something comes true in time."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
     return True
 
 

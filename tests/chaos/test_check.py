@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .check import Findings, check
+from .databases import Sqlite
 
 SCHEMA = """
 CREATE TABLE jobs (id, state, live); CREATE TABLE attempts (id, live); CREATE TABLE holdings (n);
@@ -42,7 +43,7 @@ def findings(
     ]
     (home / "logs/chaos/a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (home / "server.log").write_text(log)
-    return check(home, journals, witness, hits={})
+    return check(Sqlite(home), home, journals, witness, hits={})
 
 
 def test_what_is_right_is_found_right(tmp_path: Path) -> None:

@@ -124,3 +124,14 @@ def test_what_is_accepted_is_what_the_scheduler_could_let_in(tmp_path: Path) -> 
                 continue
             house.tick()
             assert house.job().state is JobState.ACTIVE, (own, lent, gpus)
+
+
+def test_folders_that_programs_may_not_write_to_are_refused_with_what_the_machine_says(tmp_path: Path) -> None:
+    house = a_house(tmp_path)
+    problems = {"/etc": "programs may not write to /etc"}
+    commands = replace(house.commands, folder_problem=lambda spec: problems.get(spec.job_dir, ""))
+    request = Request(dialect="test", body="{}")
+    with pytest.raises(NotReady, match="may not write to /etc") as refused:
+        commands.submit("p", "j", replace(a_spec(), job_dir="/etc"), request=request, labels={}, owner="u")
+    assert [v.field for v in refused.value.violations] == ["job_dir"]
+    commands.submit("p", "j", replace(a_spec(), job_dir="/data"), request=request, labels={}, owner="u")

@@ -1,5 +1,7 @@
 """The audit log: every request that may change something, as a JSON line: when, who, from where, what, and how it was answered.
 
+And every wrong token, of nobody's, as long as these are answered at once.
+
 What befalls jobs stands in their story as well, with `by`. Ending the server, writing files and making tokens stand here alone.
 """
 

@@ -118,13 +118,13 @@ class Guard:
         try:
             self._check_host(headers)
             access = self._who(scope, headers)
-            if not access.is_admin:
-                self.requests.note(access.user)
         except StokerError as error:
             await _refuse(error, scope, receive, send)
             return
         noted = self._noted(scope, access, send)
         try:
+            if not access.is_admin:
+                self.requests.note(access.user)
             check_path(access, scope.get("method", "GET"), scope["path"])
         except StokerError as error:
             await _refuse(error, scope, receive, noted)
@@ -167,23 +167,25 @@ class Guard:
 
     def _wrong(self, scope: Scope, shown: str, message: str, fix: str = "") -> Unauthenticated:
         if shown:
-            self.wrong_tokens.note(_address(scope))
+            self.wrong_tokens.note(_address(scope))  # or it is one too many: what is repeated for ever fills no log
+            self._note(scope, "", 401)
         return Unauthenticated(message, fix=fix)
 
     def _noted(self, scope: Scope, access: Access, send: Send) -> Send:
         """Write down what may change something, when it is answered."""
-        method, path = scope.get("method", "GET"), scope["path"]
-        if method in ("GET", "HEAD", "OPTIONS") or is_of_replica(path):
+        if scope.get("method", "GET") in ("GET", "HEAD", "OPTIONS") or is_of_replica(scope["path"]):
             return send
 
         async def noted(event: Event) -> None:
             if event["type"] == "http.response.start":
-                self.audit.note(
-                    user=access.user, address=_address(scope), method=method, path=path, status=event["status"]
-                )
+                self._note(scope, access.user, event["status"])
             await send(event)
 
         return noted
+
+    def _note(self, scope: Scope, user: str, status: int) -> None:
+        method = scope.get("method", "GET")
+        self.audit.note(user=user, address=_address(scope), method=method, path=scope["path"], status=status)
 
 
 def is_of_replica(path: str) -> bool:

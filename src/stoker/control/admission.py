@@ -27,6 +27,7 @@ class Fields:
     shape: str = "scale_tier"
     image: str = "master_config.image_uri"
     files: str = "package_uris"
+    folders: str = "job_dir"
     queue: str = "job.labels.stoker-queue"
 
 
@@ -64,6 +65,12 @@ def check_files(spec: JobSpec, files: Files, field: str) -> None:
             [Violation(field, f"{uri} does not exist, or cannot be read by this server") for uri in missing],
             fix="upload it first (stoker jobs submit training --package-path does so), or correct the address",
         )
+
+
+def check_folders(problem: str, field: str) -> None:
+    """Raise NotReady for folders that programs may not write to. `problem`: what the machine says of them; empty: they may."""
+    if problem:
+        raise NotReady([Violation(field, problem)])
 
 
 def check_capacity(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> None:

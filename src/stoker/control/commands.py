@@ -19,7 +19,7 @@ from stoker.scheduling.rules import Rules
 from stoker.store.base import Listed, Store
 from stoker.store.files import Files
 
-from .admission import Fields, check_capacity, check_files, check_images, check_queue, check_quota
+from .admission import Fields, check_capacity, check_files, check_folders, check_images, check_queue, check_quota
 from .queue_limit import QueueLimit
 
 OF_V1 = Fields()
@@ -40,6 +40,9 @@ class Commands:
     images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
     check_room: Callable[[], None] = lambda: None  # raises Unavailable while there is none for new jobs
+    folder_problem: Callable[[JobSpec], str] = lambda spec: (
+        ""
+    )  # why its programs may not write where it says; empty: they may
     queue_limit: QueueLimit | None = None  # None: no limit to what a user may have waiting
 
     def submit(
@@ -56,7 +59,8 @@ class Commands:
     ) -> Job:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
 
-        Raises NotReady for packages that cannot be read and for what no node or no queue of that name could ever hold,
+        Raises NotReady for packages that cannot be read, folders that may not be written to and what no node or no queue of
+        that name could ever hold,
         AlreadyExists for a taken id, TooMany for a user of whom too many wait, Unavailable while the disk is nearly full.
         """
         self.check_room()
@@ -93,6 +97,7 @@ class Commands:
         check_queue(spec, self.rules, fields.queue)
         check_images(spec, self.images, fields.image)
         check_files(without_files(spec, uploads), self.files, fields.files)
+        check_folders(self.folder_problem(spec), fields.folders)
         if not rehearse:
             present = self.store.nodes()
             check_capacity(spec, present, self.rules, fields.shape)

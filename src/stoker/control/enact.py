@@ -13,6 +13,7 @@ from stoker.core.images import StandIns
 from stoker.core.job import Attempt, Job
 from stoker.core.launch import Launch, LaunchFile, Surroundings
 from stoker.core.mounts import mounted_buckets
+from stoker.core.spec import JobSpec
 from stoker.core.states import ReplicaState
 from stoker.core.world import World
 from stoker.engines.base import Engine, Request
@@ -95,12 +96,17 @@ class Enact:
             python=self.runtimes.python(program.runtime),
             images=self.runtimes.images,
             buckets=buckets,
-            folders=(*buckets.values(), *([job_dir] if job_dir.startswith("/") else [])),
+            folders=self.folders(job.spec),
             job_dir=job_dir,
             packages=tuple(files[: len(program.packages)]),
             source=tuple(files[len(program.packages) :]),
         )
         return self.kinds[job.spec.kind].launch(job, attempt, surroundings)
+
+    def folders(self, spec: JobSpec) -> tuple[str, ...]:
+        """The folders of this machine that a job names, and that its programs may write to."""
+        job_dir = self.files.program_path(spec.job_dir) if spec.job_dir else ""
+        return (*self._folders(mounted_buckets(spec)).values(), *([job_dir] if job_dir.startswith("/") else []))
 
     def _folders(self, buckets: Iterable[str]) -> dict[str, str]:
         """The folders of those buckets that are folders."""

@@ -42,7 +42,7 @@ class LiveWorld:
             yield world
 
     def made(self, make: Callable[[World], Made]) -> Made:
-        """What a function makes of the world as it is now. Many ask, so it is kept until the world changes: write nothing into it.
+        """What a function makes of the world as it is now. Write nothing into it: many ask, and it is kept till it changes.
 
         It is kept by the function: give it one of a module, not one made for the occasion.
         """

@@ -83,7 +83,9 @@ def _open_postgresql(text: str) -> Database:
     url = url.set(drivername="postgresql+psycopg")
     url = url.set(query={**keep, **url.query})
     try:
-        engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True, **_POOL)  # we say BEGIN ourselves
+        engine = sa.create_engine(
+            url, isolation_level="AUTOCOMMIT", pool_pre_ping=True, **_POOL
+        )  # we say BEGIN ourselves
     except ModuleNotFoundError as error:
         raise Unavailable(
             f"PostgreSQL needs the package psycopg, which is not installed ({error.name})",

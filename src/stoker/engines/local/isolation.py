@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,8 +117,8 @@ class Isolation:
         if self.level == 0:
             return prepared
         folders = [*words["folders"], *words["own_folders"]]
-        for folder in folders:
-            self._check(folder)
+        if problem := self.problem(folders):
+            raise EngineError(problem)
         os.close(open_folder(words["own_home"], make=0o700))
         if self.level == 2:
             prepared["user"] = self._user(words["owner"])
@@ -146,21 +146,26 @@ class Isolation:
         buckets = [os.path.join(kept, *parts[:2])] if len(parts) > 1 else list(map(os.path.realpath, self.buckets))
         return next((bucket for bucket in buckets if _is_in(folder, bucket)), folder) if self.level == 1 else folder
 
-    def _check(self, folder: str) -> None:
+    def problem(self, folders: Iterable[str]) -> str:
+        """Why programs may not write to one of the folders that a job names; empty: they may."""
+        return next(filter(None, (self._problem(os.path.realpath(folder)) for folder in folders)), "")
+
+    def _problem(self, folder: str) -> str:
         """A job may open a place for data to itself, but nothing of the system, of Stoker or of its user's keys."""
         open_to_jobs = [*self.folders, *self.buckets, str(self.home / "buckets")]
-        if any(_is_in(folder, os.path.realpath(path)) for path in open_to_jobs):
-            return
+        if self.level == 0 or any(_is_in(folder, os.path.realpath(path)) for path in open_to_jobs):
+            return ""
         user_home, kept = _user_home(), [str(self.home), sys.prefix, sys.base_prefix]
         is_kept = any(_is_in(folder, os.path.realpath(p)) or _is_in(os.path.realpath(p), folder) for p in kept)
         is_system = any(_is_in(folder, p) for p in _SYSTEM) and not _is_in(folder, "/var/tmp")
         hidden = user_home and _is_in(folder, user_home) and "/." in folder[len(user_home) :]
         if is_kept or is_system or hidden or (user_home and _is_in(user_home, folder)):
-            raise EngineError(
+            return (
                 f"programs may not write to {folder} at isolation level {self.level}: it holds parts of the system, of"
                 " Stoker or hidden files; choose another job directory, or let the admin allow it: stoker config set"
                 " job_folders FOLDER"
             )
+        return ""
 
     def _user(self, owner: str) -> int:
         """The user of an owner: the same one always."""
