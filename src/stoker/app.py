@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import logging
@@ -13,6 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,6 +61,11 @@ MOST_FILES = 65_536
 GARBAGE_THRESHOLD = 10_000
 """So many new objects that others refer to, before the youngest are looked through."""
 
+SWITCH_SECONDS = 0.001
+"""So long one thread keeps the interpreter while another waits for it. By default five times as long: a request goes from thread
+to thread, and each row of a database is a chance to wait."""
+
+_M_ARENA_MAX = -8  # malloc.h of glibc
 _log = logging.getLogger("stoker")
 
 
@@ -173,6 +180,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
     from stoker.api.app import make_app
     from stoker.api.protocol import PatientProtocol
 
+    keep_one_arena()
     home = config.home
     lead = lead_of(home, config["database"])
     is_first = lead.take()
@@ -243,6 +251,16 @@ def serve(config: Config, *, standby: bool = False) -> None:
         stoker.store.close()
 
 
+def keep_one_arena() -> None:
+    """Let all threads take memory from one place, where the C library can be told to (glibc). To be called before they start.
+
+    Otherwise each gets a place of its own, and fills it with gaps: under a crowd the server grew by 80 MB an hour. A second
+    place would save waiting for a lock, and one interpreter does not wait there.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
 def make_room_for_many() -> None:
     """Serve as many at a time as the system lets us, and look for garbage only among what came after the start.
 
@@ -256,6 +274,7 @@ def make_room_for_many() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def listen(config: Config) -> socket.socket:

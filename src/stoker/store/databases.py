@@ -58,6 +58,7 @@ def _open_sqlite(path: Path) -> Database:
         engine,
         lambda connection: setattr(connection, "isolation_level", None),  # we say BEGIN ourselves
         *("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA busy_timeout=30000"),
+        "PRAGMA cache_size=-500",  # KiB, of each connection: the system keeps the file's pages for all of them
     )
     return Database(
         engine=engine,
