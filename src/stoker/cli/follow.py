@@ -39,11 +39,12 @@ def follow(client: Client, project: str, name: str, *, logs: bool = True, replic
 def after(details: dict[str, Any]) -> str:
     """What an ended job died of, where its files are, and what to try next."""
     name, state = details["name"], details["state"]
-    died_of = [f"  {line}" for line in diagnosed(newest_diagnosis(details))] if state == "FAILED" else []
+    failed = state == "FAILED"
+    died_of = list(diagnosed(newest_diagnosis(details))) or details["message"].splitlines() if failed else []
     tries = [f"stoker logs {name}", f"stoker jobs describe {name}"]
-    if state == "FAILED":
+    if failed:
         tries.insert(1, f"stoker why {name}")
-    return "\n".join([*died_of, *where(details), f"  Next:  {'   ·   '.join(tries)}"])
+    return "\n".join([*map("  {}".format, died_of), *where(details), f"  Next:  {'   ·   '.join(tries)}"])
 
 
 def newest_diagnosis(details: dict[str, Any]) -> dict[str, Any] | None:
@@ -148,5 +149,6 @@ class Screen:
             return
         symbol, colour = _SYMBOLS.get(event["state"], _SYMBOLS["FAILED"])
         show.note(f"{show.coloured(symbol, colour, err=True)} {self._name} {event['state'].lower()} after {took}")
-        for line in event["message"].splitlines():
-            show.note(f"  {line}")
+        if event["state"] != "FAILED":  # what it died of is told from its diagnosis
+            for line in event["message"].splitlines():
+                show.note(f"  {line}")

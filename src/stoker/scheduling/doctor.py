@@ -157,7 +157,10 @@ def decision(job: Job, attempt: Attempt, found: Diagnosis) -> str:
     if found.again is Again.NEVER:
         return "not tried again: the same would happen again"
     if job.failures >= job.spec.retry.whole_job:
-        return f"not tried again: it failed {job.failures + 1} times"
+        culprit = find_culprit(job, attempt)
+        restarts = culprit.restarts if culprit is not None else 0
+        in_place = f", the last time after {restarts} restarts in place" if restarts > 1 else ""
+        return f"not tried again: it failed {job.failures + 1} times{in_place}"
     if is_poison(job, found):
         is_hung = found.code == Cause.HUNG
         return f"not tried again: {'it hung before' if is_hung else 'it failed so before, on another node'}"

@@ -12,7 +12,7 @@ from stoker.cli.follow import follow, held, replica_named, where
 from stoker.cli.formats import format_option, formatted
 from stoker.cli.job_flags import UserArgsCommand, check_dry_run, dry_run_flags, job_flags, read_labels
 from stoker.cli.main import Nouns
-from stoker.cli.outlook import diagnosed
+from stoker.cli.outlook import clock, diagnosed
 
 
 @click.group("jobs", cls=Nouns)
@@ -90,6 +90,8 @@ def _explain(details: dict[str, Any]) -> None:
         show.progress(text)
     if details.get("reason"):
         show.progress(f"waits: {details['reason']['text']}. {details['reason']['action']}")
+    for line in held(details):
+        show.note(line)
     for attempt in details["attempts"]:
         nodes = sorted({r["node"] for r in attempt["replicas"]})
         more = f" and {len(nodes) - 4} more" if nodes[4:] else ""
@@ -100,7 +102,7 @@ def _explain(details: dict[str, Any]) -> None:
     spent = [f"{what} {show.duration(s)}" for what, s in details["spent_seconds"].items() if s >= 0.05]
     if spent:
         show.progress("time on its machines: " + ", ".join(spent))
-    for line in (*held(details), *where(details)):
+    for line in where(details):
         show.note(line)
     show.note(f"  Next:  stoker logs {details['name']}   ·   stoker why {details['name']}")
 
@@ -142,6 +144,8 @@ def list_jobs(limit: int, project: str | None, shape: str | None, as_json: bool)
 
 
 def _reason(job: dict[str, Any]) -> str:
+    if job.get("held_until"):
+        return f"failed, and is held until {clock(job['held_until'], time.time())}: stoker jobs shell {job['name']}"
     reason = job["reason"]["text"] if job.get("reason") else job["message"]
     first = str(reason).splitlines()[0] if reason else ""
     return first if len(first) <= 80 else first[:79] + "…"

@@ -6,7 +6,7 @@ from stoker.api.services import Services
 from stoker.api.stream import exit_code, reason, replicas_up
 from stoker.core.errors import StokerError
 from stoker.core.ids import replica_name, split_job_id
-from stoker.core.job import Attempt, Job
+from stoker.core.job import Attempt, Job, Replica
 from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
 from stoker.core.states import FINAL_JOB_STATES, ReplicaState, Standing
 from stoker.scheduling.doctor import is_held
@@ -57,7 +57,7 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
 
 def row(listed: Listed) -> JobRow:
     """A job in a list."""
-    job = listed.job
+    job, replicas = listed.job, listed.attempt.replicas if listed.attempt is not None else ()
     return {
         "name": split_job_id(job.id)[1],
         "owner": job.owner,
@@ -71,6 +71,7 @@ def row(listed: Listed) -> JobRow:
         "ended_at": job.ended_at,
         "reason": reason(job),
         "message": job.message,
+        "held_until": max(filter(None, (_held_until(job, r) for r in replicas)), default=None),
         "rehearsal": job.spec.pool != "",
     }
 
@@ -106,6 +107,11 @@ def machines(group: Group) -> Machines:
     }
 
 
+def _held_until(job: Job, replica: Replica) -> float | None:
+    """Until when its place is kept after a failure."""
+    return replica.standing_at + job.spec.limits.hold_seconds if is_held(replica) else None
+
+
 def _spent(job: Job, attempts: list[Attempt], now: float) -> SpentRow:
     found = ledger(job, attempts, now)
     return {
@@ -139,7 +145,7 @@ def _attempt(job: Job, attempt: Attempt) -> AttemptRow:
                 "devices": list(places[r.role, r.index].devices),
                 "address": r.addresses[0] if r.addresses else "",
                 "message": r.message,
-                "held_until": r.standing_at + job.spec.limits.hold_seconds if is_held(r) else None,
+                "held_until": _held_until(job, r),
                 "quiet_since": r.standing_at if r.seen is ReplicaState.UP and r.standing is Standing.QUIET else None,
             }
             for r in attempt.replicas

@@ -59,6 +59,9 @@ class JobRow(TypedDict):
         ),
     ]
     message: Annotated[str, says("Why it ended as it did, or failed before it was queued again.", "")]
+    held_until: Annotated[
+        float | None, says(f"Until when places are kept after a failure; null if none is. {Time}", None)
+    ]
     rehearsal: Annotated[bool, says("Whether it runs on virtual nodes made for it.", False)]
 
 
