@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from starlette.testclient import TestClient
+from starlette.types import Message as Event
 
-from stoker.api.stream import end_event, follow, state_event
+from stoker.api.stream import Stream, end_event, follow, state_event
 from stoker.app import Stoker
+from stoker.core.errors import Unavailable
 from stoker.core.job import Attempt, Placement, Reason, Replica
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.store.base import Listed
@@ -151,3 +154,18 @@ def test_a_waiting_job_says_why() -> None:
     event = state_event(Listed(n=1, job=job, attempt=None))
     assert event["reason"] == {"code": "NO_ROOM", "text": "held by x", "action": "wait"}
     assert event["replicas"] == 3
+
+
+def test_a_stream_that_cannot_go_on_is_cut_off_and_never_looks_whole() -> None:
+    async def lines() -> AsyncIterator[str]:
+        yield '{"kind": "log"}\n'
+        raise Unavailable("the database cannot be read: it is away")
+
+    sent: list[Event] = []
+
+    async def send(event: Event) -> None:
+        sent.append(event)
+
+    asyncio.run(Stream(lines()).stream_response(send))
+    assert [event["type"] for event in sent] == ["http.response.start", "http.response.body"]
+    assert sent[-1]["more_body"], "the end is missing, so that the server closes the connection"

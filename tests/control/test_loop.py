@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -270,6 +271,30 @@ def test_when_the_loop_has_been_started_the_nodes_are_known(house: House, tmp_pa
     finally:
         house.loop.stop()
     assert asked_by[1] is threading.current_thread(), "before anybody is served"
+
+
+def test_what_goes_wrong_is_said_once_and_tried_again_not_for_every_ring(
+    house: House, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Away(FakeEngine):
+        rounds = 0
+
+        def nodes(self) -> Sequence[Node]:
+            self.rounds += 1
+            if 1 < self.rounds:
+                raise Unavailable("it is away")
+            return super().nodes()
+
+    engine = Away([a_node("n0", 4)])
+    house = on(house, tmp_path, engine)
+    until = time.monotonic() + 0.3
+    house.loop.start()
+    try:
+        wait_until(lambda: house.loop.ring() or time.monotonic() > until)
+        assert engine.rounds <= 4, "one at the start of the test, one at the start of the loop, and its first rounds"
+    finally:
+        house.loop.stop()
+    assert len([record for record in caplog.records if "it is away" in record.getMessage()]) == 1
 
 
 def test_the_placer_learns_from_each_job_once_however_often_the_world_is_read(house: House) -> None:

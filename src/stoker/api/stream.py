@@ -12,13 +12,17 @@ lines is read, told and forgotten, so memory stays flat.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, TypedDict
 
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+from starlette.types import Send
 
+from stoker.core.errors import StokerError
 from stoker.core.job import Attempt, Job
 from stoker.core.states import FINAL_JOB_STATES, JobState, ReplicaState
 from stoker.store.base import Listed
@@ -27,9 +31,26 @@ from stoker.store.log_file import LogLine
 from .bell import wait
 from .services import Services
 
+NDJSON = "application/x-ndjson"
 KEEP_ALIVE_SECONDS = 15.0
+_log = logging.getLogger("stoker.api")
 _LINES_AT_ONCE = 2000
 _CHARACTERS_AT_ONCE = 1 << 20
+
+
+class Stream(StreamingResponse):
+    """Lines of JSON as they come. Where they cannot go on, such as without the database, the connection is cut: no reader takes
+    the part for the whole, and there is no refusing what has begun.
+    """
+
+    media_type = NDJSON
+
+    async def stream_response(self, send: Send) -> None:
+        """Send all, or leave the answer without its end, upon which the server closes the connection."""
+        try:
+            await super().stream_response(send)
+        except StokerError as error:
+            _log.error("a stream is cut off: %s", error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,8 @@ class Loop:
     _bell: threading.Event = field(default_factory=threading.Event)
     _is_half_done: bool = False
     _term: int | None = None  # in which it decides
-    _stopping: bool = False
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _said: str = ""  # of what goes wrong now
     _thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
@@ -136,14 +137,15 @@ class Loop:
         """
         if self._thread is None:
             self.store.listen(lambda _: self._bell.set())
-        self._term, self._stopping, self._is_half_done = term, False, True
+        self._term, self._is_half_done = term, True
+        self._stopping.clear()
         self._try(self._look_around)
         self._thread = threading.Thread(target=self._run, name="control-loop", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """End after the round that runs now."""
-        self._stopping = True
+        self._stopping.set()
         self._bell.set()
         if self._thread is not None:
             self._thread.join()
@@ -157,7 +159,7 @@ class Loop:
         return self._scheduler.next_deadline()
 
     def _run(self) -> None:
-        while not self._stopping:
+        while not self._stopping.is_set():
             started = time.monotonic()
             try:
                 is_well = self._try(self.settle_down)
@@ -166,9 +168,9 @@ class Loop:
                 return
             if is_well:
                 self._breathe(time.monotonic() - started)
+                self._bell.wait(self._pause())
             else:
-                self._bell.clear()  # what rang was its own first half
-            self._bell.wait(self._pause() if is_well else LOOK_SECONDS)
+                self._stopping.wait(LOOK_SECONDS)  # not for the bell, which rings for whatever else fails as well
 
     def _look_around(self) -> None:
         """Read the world, and write what the nodes are."""
@@ -176,18 +178,20 @@ class Loop:
         self._commit(self._nodes.look(self._world))
         self._is_half_done = False
 
-    @staticmethod
-    def _try(what: Callable[[], None]) -> bool:
-        """Whether it went well; what went wrong is logged, and the next round makes up for it. Raises Deposed."""
+    def _try(self, what: Callable[[], None]) -> bool:
+        """Whether it went well; what went wrong is logged, once, and the next round makes up for it. Raises Deposed."""
+        said, self._said = self._said, ""
         try:
             what()
             return True
         except Deposed:
             raise
-        except StokerError as error:
-            _log.error("a round of the control loop failed and is repeated: %s", error)
-        except Exception:
-            _log.exception("a round of the control loop failed and is repeated")
+        except Exception as error:
+            self._said = str(error)
+            if self._said != said:
+                is_ours = isinstance(error, StokerError)
+                words = f": {error}" if is_ours else ""
+                _log.error("a round of the control loop failed and is repeated%s", words, exc_info=not is_ours)
         return False
 
     @staticmethod

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from stoker.api import stream as streams
 from stoker.api.services import services
-from stoker.api.stream import Wanted
+from stoker.api.stream import NDJSON, Stream, Wanted
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import job_id, replica_name
 from stoker.core.job import Job
@@ -20,7 +20,6 @@ from .answers import a_router, refused, schema_of
 from .schemas.events import EndEvent, LogEvent, StateEvent
 from .schemas.words import MOST_POSITION, Name, Project, asks
 
-NDJSON = "application/x-ndjson"
 MOST_LINES = 1 << 40
 
 router = a_router("logs")
@@ -72,7 +71,7 @@ async def get_logs(
     site, job = services(request), job_id(project, name)
     listed = await run_in_threadpool(site.store.job, job)
     wanted = Wanted(replica=_replica(listed.job, replica), stream=stream, most=limit or MOST_LINES)
-    return StreamingResponse(streams.lines(site, job, wanted, after=after, to_end=follow), media_type=NDJSON)
+    return Stream(streams.lines(site, job, wanted, after=after, to_end=follow))
 
 
 @router.get(
@@ -93,7 +92,7 @@ async def stream_job(
     """
     site, job = services(request), job_id(project, name)
     await run_in_threadpool(site.store.job, job)
-    return StreamingResponse(streams.follow(site, job, logs=logs, after=after, to_end=follow), media_type=NDJSON)
+    return Stream(streams.follow(site, job, logs=logs, after=after, to_end=follow))
 
 
 def _replica(job: Job, text: str) -> str:
