@@ -106,15 +106,8 @@ class FrailStore(SqlStore):
         STATEMENTS.faults = None
         self.close()
 
-    def look_again(self) -> None:
-        """See what another server has written: what the real one does every half a second, in a thread."""
-        found = self._read_position()
-        if found > self._known.position:
-            self._known.advance(found, nodes_changed=True)
-            self._known.ring()
-
     def _watch(self) -> None:
-        """No thread: see look_again."""
+        """No thread: who plays this looks by hand."""
 
 
 class FrailLogs(Logs):

@@ -260,7 +260,7 @@ class Simulation:
     def _zombie_acts(self, zombie: Server) -> None:
         self.tell("a server that hung does a round")
         if self.dice.random() < 0.5:
-            zombie.store.look_again()
+            zombie.store.look()
         ceased, self.faults.has_ceased = self.faults.has_ceased, True  # this one just goes on
         before = self.watch.position
         try:

@@ -76,7 +76,7 @@ class SqlStore:
                 db.execute(q.FIRST_TERM, {"n": 1, "term": 1, "who": who, "since": since})
             term: int = db.execute(q.LEADER).one().term
             db.commit()
-        self._look()  # from now on nobody else writes: what we know is what there is
+        self.look()  # from now on nobody else writes: what we know is what there is
         return term
 
     def leader(self) -> Leader | None:
@@ -175,6 +175,14 @@ class SqlStore:
         """Call `ring` after every commit, and when others have written."""
         self._known.listeners.append(ring)
 
+    def look(self) -> None:
+        """Take note of what others have written. Raises Unavailable."""
+        with self._reading() as db:
+            found: int = db.execute(q.LAST_POSITION).scalar_one()
+        if found > self._known.position:
+            self._known.advance(found, nodes_changed=True)
+            self._known.ring()
+
     def close(self) -> None:
         """Write what is pending and let go of the files."""
         if not self._closed.is_set():
@@ -187,20 +195,12 @@ class SqlStore:
         failed = False
         while not self._closed.wait(WATCH_SECONDS):
             try:
-                self._look()
+                self.look()
                 failed = False
             except Exception as error:  # it is asked again
                 if not failed:
                     _log.error("%s", error)
                 failed = True
-
-    def _look(self) -> None:
-        """Take note of what others have written."""
-        with self._reading() as db:
-            found: int = db.execute(q.LAST_POSITION).scalar_one()
-        if found > self._known.position:
-            self._known.advance(found, nodes_changed=True)
-            self._known.ring()
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
