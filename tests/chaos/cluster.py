@@ -157,11 +157,20 @@ class Cluster:
                 self._soon(supervisor, 0.0, 0.3, "hears TERM", self._asked_to_stop)
 
     def kill(self, supervisor: Supervisor, why: str) -> None:
-        """End a supervisor at once. Its program dies with it, but what that has left behind does not."""
+        """End a supervisor at once. Its program dies with it, but what that has left behind does not.
+
+        Where a node can be lost, the engine's own part on the node ends that soon after, be the node cut off or not
+        (engines/base.py).
+        """
         self.tell(f"{supervisor.id} {why}")
         supervisor.lives = False
-        if supervisor.program is not None and not self.faults.strikes("a child outlives its supervisor"):
+        if supervisor.program is None:
+            return
+        if not self.faults.strikes("a child outlives its supervisor"):
             self._end_program(supervisor)
+        elif supervisor.lease_seconds:
+            soon = self.dice.uniform(0.0, supervisor.lease_seconds / 3)
+            self.later(soon, f"{supervisor.id} is swept", lambda: self._end_program(supervisor))
 
     def seen(self, attempt: Attempt, role: str, index: int) -> Seen:
         """As `LocalEngine._judged`: what a folder tells."""

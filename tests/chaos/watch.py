@@ -65,8 +65,12 @@ class Violated(BaseException):
     """An invariant does not hold. Nothing under test may catch it."""
 
     def __init__(self, name: str, what: str) -> None:
-        self.name = name
+        self.name, self.what = name, what
         super().__init__(f"invariant {name}: {what}")
+
+    def __reduce__(self) -> tuple[type[Violated], tuple[str, str]]:
+        """It goes from one process to another."""
+        return Violated, (self.name, self.what)
 
 
 @dataclass(slots=True)
