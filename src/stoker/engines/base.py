@@ -1,10 +1,11 @@
 """What an engine is. Asked by attempt id, it finds its own again, also after a restart of the server.
 
 An engine that can lose a node gives its nodes `lease_seconds`. What a supervisor has started there ends soon after it, also where
-it was killed and nobody reaches the node: by a PID namespace, or by a part of the engine on the node. Of a node that it cannot ask
-an engine says DOWN (or nothing at all, once it is gone), and of replicas there, which may run on, nothing: neither that they are
-LOST nor that they are NOTHING. They count as ended when their lease has run out (control/leases.py); sooner only if the engine
-knows for certain, and says LOST.
+it was killed and nobody reaches the node: by a PID namespace, or by a part of the engine on the node.
+
+Of a node that it cannot ask it says DOWN (or nothing at all, once it is gone), and of replicas there, which may run on, nothing:
+neither that they are LOST nor that they are NOTHING. They count as ended when their lease has run out (control/leases.py); sooner
+only if the engine knows for certain, and says LOST.
 """
 
 from __future__ import annotations
