@@ -18,13 +18,13 @@ from tests.conftest import wait_until
 ATTEMPT = "p/j.1"
 
 
-def an_attempt() -> Attempt:
+def an_attempt(node: str = "local") -> Attempt:
     return Attempt(
         id=ATTEMPT,
         job="p/j",
         number=1,
         engine="e",
-        placements=(Placement(role="chief", index=0, node="local"),),
+        placements=(Placement(role="chief", index=0, node=node),),
         placed_at=0.0,
         replicas=(Replica(role="chief", index=0),),
     )
@@ -36,6 +36,7 @@ def a_launch(
     env: dict[str, str] | None = None,
     grace_seconds: float = 5.0,
     lease_seconds: float = 0.0,
+    node: str = "local",
 ) -> Launch:
     return Launch(
         attempt=ATTEMPT,
@@ -52,7 +53,7 @@ def a_launch(
             LaunchReplica(
                 role="chief",
                 index=0,
-                node="local",
+                node=node,
                 devices=(),
                 python="python3",
                 command=command or ("true",),
@@ -63,8 +64,9 @@ def a_launch(
 
 
 def look(engine: Engine) -> Seen:
-    """What is seen of the only replica."""
-    return engine.poll({ATTEMPT: an_attempt()})[ATTEMPT][0]
+    """What is seen of the only replica, which is on the engine's first node. An engine may have to ask around first."""
+    attempt = an_attempt(engine.nodes()[0].name)
+    return wait_until(lambda: engine.poll({ATTEMPT: attempt}).get(ATTEMPT))[0]
 
 
 def until(engine: Engine, *states: ReplicaState) -> Seen:

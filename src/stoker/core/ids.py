@@ -46,3 +46,8 @@ def replica_name(role: str, index: int) -> str:
 def replica_id(attempt: str, role: str, index: int) -> str:
     """`proj/job.2`, `worker`, 0 → `proj/job.2/worker-0`."""
     return f"{attempt}/{replica_name(role, index)}"
+
+
+def attempt_of_replica(replica: str) -> str:
+    """The attempt that a replica belongs to."""
+    return replica.rpartition("/")[0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from .convention import Convention
 from .images import StandIns
+from .spec import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class LaunchReplica:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
     is_container: bool = False
+    machine: Machine = field(default_factory=Machine)  # what it gets for itself there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

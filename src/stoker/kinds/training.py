@@ -50,6 +50,7 @@ class Training:
                     command=commands[place.role],
                     env=env[place.role],
                     is_container=bool(groups[place.role].image),
+                    machine=groups[place.role].machine,
                 )
                 for place in attempt.placements
             ),

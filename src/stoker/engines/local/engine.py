@@ -17,20 +17,22 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stoker.core.copies import replace
 from stoker.core.errors import EngineError, Unavailable
 from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Replica
 from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node
-from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState, Standing
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
 
 from ..base import Request, Seen
+from ..status import seen_of
 from .isolation import LEVEL_0, Isolation
 from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
-from .log_file import read_log, text_of
+from .log_file import read_log
 from .old_runs import KEEP_RUNS_DAYS, OldRuns, attempts_in
 
 HOST = "127.0.0.1"
@@ -208,7 +210,7 @@ class LocalEngine:
         # Asked before the status is read: what dies in between has left its last word.
         lives = (spawned is not None and spawned.lives()) or folder.supervisor_lives()
         try:
-            seen = self._judged(attempt, replica, folder, lives, was_spawned=spawned is not None)
+            seen = self._judged(replica, folder, lives, was_spawned=spawned is not None)
         except (ValueError, TypeError, OSError) as error:
             # Somebody wrote into our files: this replica is lost, and no other.
             _signal(folder, signal.SIGKILL)
@@ -232,30 +234,17 @@ class LocalEngine:
         return end_leftovers(folder, mark(self._runs, folder))
 
     @staticmethod
-    def _judged(attempt: Attempt, replica: Replica, folder: Folder, lives: bool, *, was_spawned: bool) -> Seen:
+    def _judged(replica: Replica, folder: Folder, lives: bool, *, was_spawned: bool) -> Seen:
         """What a status means, given whether its supervisor lives or is on its way."""
         status = folder.read_status()
-        state = ReplicaState(status.get("seen", ReplicaState.NOTHING))
-        message = text_of(status.get("message", ""))
-        if state not in FINAL_REPLICA_STATES and not lives:
+        seen = seen_of(replica, status)
+        if seen.state not in FINAL_REPLICA_STATES and not lives:
             if status or (was_spawned and not folder.should_stop()):
-                state, message = ReplicaState.LOST, _last_words(folder) or "its supervisor is gone"
-            elif folder.should_stop():
-                state, message = ReplicaState.LOST, "it was stopped before it started"
-        return Seen(
-            role=replica.role,
-            index=replica.index,
-            state=state,
-            exit_code=status.get("exit_code"),
-            message=message,
-            addresses=tuple(map(text_of, status.get("addresses", ()))),
-            out_of_memory=bool(status.get("out_of_memory")),
-            restarts=int(status.get("restarts", 0)),
-            sign=text_of(status.get("sign", "")),
-            evidence=text_of(status.get("evidence", "")),
-            standing=Standing(status.get("standing", "")),
-            last_line=int(status.get("last_line", 0)),
-        )
+                message = _last_words(folder) or "its supervisor is gone"
+                return replace(seen, state=ReplicaState.LOST, message=message)
+            if folder.should_stop():
+                return replace(seen, state=ReplicaState.LOST, message="it was stopped before it started")
+        return seen
 
     def _marks(self, attempt: str, name: str) -> dict[str, str]:
         """The variables that all processes of a replica inherit."""

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any
 
+from ..status import text_of
+
 _NEAR_BYTES = 1 << 16
 
 
@@ -21,11 +23,6 @@ def read_log(path: str, after: int) -> Iterator[dict[str, Any]]:
                     yield record
     except FileNotFoundError:
         return
-
-
-def text_of(value: object) -> str:
-    """A text that can be stored, whatever was in the file."""
-    return str(value).encode("utf-8", errors="replace").decode()
 
 
 def _place_before(file: IO[bytes], after: int) -> int:

@@ -1,0 +1,245 @@
+"""Ray's driver, in a process beside the server: `python -m stoker.engines.ray.driver ADDRESS NAMESPACE`.
+
+In: lines of JSON, {"id", "do", …}; each is answered with {"id", "answer"} or {"id", "error"}. Out, besides:
+
+    {"event": "nodes", "rows": […]}                               what Ray's nodes are now
+    {"event": "found", "replicas": {replica: whether it is there}} upon `watch`
+    {"event": "ended", "replica", "status"}                       its last status
+    {"event": "lost", "replica", "why"}                           its actor is gone, and its node is there: nothing of it runs
+
+What is on a node that is gone, nobody here knows, and nothing is said of it. When the server goes, so does this process; the
+actors stay, and are found again by their names. When Ray goes, Ray ends this process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import ray
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
+from ray.util.placement_group import get_placement_group, placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from stoker.engines.ray import replica as replica_module
+from stoker.engines.ray.inventory import name_of
+
+NODES_SECONDS = 1.0
+ANSWER_SECONDS = 10.0
+_LOOK_SECONDS = 0.1
+_AGAIN_SECONDS = 1.0
+
+
+class Driver:
+    """Does what it is told, and tells what it sees."""
+
+    def __init__(self, namespace: str, tell: Callable[[Mapping[str, Any]], None]) -> None:
+        self._namespace = namespace
+        self._tell = tell
+        self._nodes: dict[str, Mapping[str, Any]] = {}  # by name, those that are alive
+        self._gcs_address: str = ray.get_runtime_context().gcs_address
+        self._handles: dict[str, Any] = {}
+        self._ends: dict[Any, str] = {}  # the call that returns when it ends → replica
+        self._lock = threading.Lock()
+        ray.cloudpickle.register_pickle_by_value(replica_module)
+        self._actor = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=8)(
+            replica_module.Replica
+        )
+
+    def look(self) -> None:
+        """Tell the nodes whenever they have changed, for ever."""
+        told: list[Any] = []
+        while True:
+            rows = [{key: row[key] for key in _NODE_KEYS if key in row} for row in _nodes()]
+            self._nodes = {name_of(row): row for row in rows if row["Alive"]}
+            if rows != told:
+                told = rows
+                self._tell({"event": "nodes", "rows": rows})
+            time.sleep(NODES_SECONDS)
+
+    def wait(self) -> None:
+        """Tell every end, for ever."""
+        while True:
+            with self._lock:
+                calls = list(self._ends)
+            ended = ray.wait(calls, num_returns=len(calls), timeout=_LOOK_SECONDS)[0] if calls else []
+            for call in ended:
+                self._tell_end(call)
+            if not calls:
+                time.sleep(_LOOK_SECONDS)
+
+    def start(self, attempt: str, replicas: Mapping[str, Mapping[str, Any]], runtime: str) -> None:
+        """Make the gang's places and an actor in each. What is there already is left alone."""
+        with open(runtime, "rb") as file:
+            program = file.read()
+        missing = sorted({words["node"] for words in replicas.values()} - self._nodes.keys())
+        if missing:
+            raise LookupError(f"no Ray node {', '.join(missing)} any more")
+        group = self._group(attempt) or placement_group(
+            [{k: v for k, v in words["resources"].items() if v} or {"CPU": 0.001} for words in replicas.values()],
+            strategy="PACK",
+            name=attempt,
+            lifetime="detached",
+            bundle_label_selector=[{"ray.io/node-id": self._nodes[w["node"]]["NodeID"]} for w in replicas.values()],
+        )
+        for place, (name, words) in enumerate(replicas.items()):
+            handle = self._actor.options(
+                name=f"{attempt}/{name}",
+                namespace=self._namespace,
+                lifetime="detached",
+                get_if_exists=True,
+                num_cpus=0,
+                max_restarts=0,
+                max_concurrency=8,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(group, place),
+            ).remote({**words["request"], "lease": self._lease(words)}, program)
+            self._watch(f"{attempt}/{name}", handle)
+
+    def watch(self, replicas: list[str]) -> None:
+        """Look for actors of an earlier driver, and wait for their ends from now on."""
+        found = {}
+        for name in replicas:
+            try:
+                self._watch(name, ray.get_actor(name, namespace=self._namespace))
+                found[name] = True
+            except ValueError:
+                found[name] = False
+        self._tell({"event": "found", "replicas": found})
+
+    def stop(self, attempt: str, replicas: list[str], force: bool) -> None:
+        """Tell them to end. One that has no place yet gets none."""
+        group = self._group(attempt)
+        if group is not None and not group.wait(0):
+            remove_placement_group(group)
+        for name in replicas:
+            if name in self._handles:
+                self._handles[name].stop.remote(force)
+
+    def lines(self, replica: str, after: int) -> Any:
+        """The records of a replica's log after a number."""
+        if replica not in self._handles:
+            return []
+        return ray.get(self._handles[replica].lines.remote(after), timeout=ANSWER_SECONDS)
+
+    def be_found_at(self, url: str) -> None:
+        """Let every replica find the server there."""
+        for handle in list(self._handles.values()):
+            handle.be_found_at.remote(url)
+
+    def forget(self, attempt: str, replicas: list[str]) -> None:
+        """Give back its places, with what is in them."""
+        for name in replicas:
+            handle = self._handles.pop(name, None)
+            if handle is not None:
+                try:
+                    ray.get(handle.tidy.remote(), timeout=ANSWER_SECONDS)
+                except RayError:
+                    pass
+                ray.kill(handle)
+        group = self._group(attempt)
+        if group is not None:
+            remove_placement_group(group)
+
+    def actors(self) -> list[str]:
+        """The replicas that are there, whoever started them."""
+        named = ray.util.list_named_actors(all_namespaces=True)
+        return sorted(row["name"] for row in named if row["namespace"] == self._namespace)
+
+    def _lease(self, words: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Its witness is Ray: as long as it reaches Ray's head and its node's own part of Ray, Ray calls the node alive."""
+        seconds, node = words["request"]["lease_seconds"], self._nodes[words["node"]]
+        witness = f"{self._gcs_address}+{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
+        return {"seconds": seconds, "witnesses": [witness]} if seconds else None
+
+    def _group(self, attempt: str) -> Any:
+        try:
+            return get_placement_group(attempt)
+        except ValueError:
+            return None
+
+    def _watch(self, name: str, handle: Any) -> None:
+        if name not in self._handles:
+            self._handles[name] = handle
+            with self._lock:
+                self._ends[handle.wait.remote()] = name
+
+    def _tell_end(self, call: Any) -> None:
+        with self._lock:
+            name = self._ends.pop(call)
+        try:
+            self._tell({"event": "ended", "replica": name, "status": ray.get(call)})
+        except ActorUnavailableError:
+            time.sleep(_AGAIN_SECONDS)  # it may be there, and may be gone: it is asked again
+            with self._lock:
+                self._ends[self._handles[name].wait.remote()] = name
+        except ActorDiedError as error:
+            self._tell({"event": "lost", "replica": name, "why": _first_line(error)})
+        except RayError as error:
+            self._tell({"event": "lost", "replica": name, "why": _first_line(error)})
+
+
+_NODE_KEYS = ("NodeID", "Alive", "NodeManagerAddress", "NodeManagerPort", "Resources", "Labels")
+
+
+def _nodes() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ray.nodes()
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def main(address: str, namespace: str) -> None:
+    """Until the server closes our input."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever prints, does not print among the answers
+    lock = threading.Lock()
+
+    def tell(line: Mapping[str, Any]) -> None:
+        with lock:
+            out.write(json.dumps(line) + "\n")
+            out.flush()
+
+    try:
+        ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:
+        tell({"event": "refused", "why": _first_line(error)})
+        return
+    driver = Driver(namespace, tell)
+    tell({"event": "connected", "address": ray.get_runtime_context().gcs_address})
+    for target in (driver.look, driver.wait):
+        threading.Thread(target=_or_end, args=(target,), daemon=True).start()
+    in_order, beside = ThreadPoolExecutor(1), ThreadPoolExecutor(4)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        pool = beside if asked["do"] == "lines" else in_order  # whoever is slow to read keeps nobody from being stopped
+        pool.submit(_answer, driver, asked, tell)
+    os._exit(0)
+
+
+def _answer(driver: Driver, asked: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> None:
+    words = {key: value for key, value in asked.items() if key not in ("id", "do")}
+    try:
+        tell({"id": asked["id"], "answer": getattr(driver, asked["do"])(**words)})
+    except Exception as error:
+        tell({"id": asked["id"], "error": _first_line(error)})
+
+
+def _or_end(target: Callable[[], None]) -> None:
+    """What fails here fails since Ray is gone: this process ends, and the server starts another."""
+    try:
+        target()
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,264 @@
+"""A Ray cluster as an engine: a detached actor for every replica, found again by its name after a restart of the server.
+
+Stoker decides who runs where; Ray starts it there, and tells when a node is gone. A gang is one placement group, each of whose
+bundles is bound to the node that was chosen. Which devices a replica sees, Stoker says as well: others who use the cluster's GPUs
+beside it should use other nodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stoker.core.copies import replace
+from stoker.core.errors import StokerError, Unavailable
+from stoker.core.ids import attempt_of_replica, replica_name
+from stoker.core.job import Attempt, Replica
+from stoker.core.launch import Launch, LaunchReplica
+from stoker.core.node import Node, NodeState
+from stoker.core.states import ReplicaState
+
+from ..base import Request, Seen
+from ..status import seen_of
+from .bridge import Bridge
+from .inventory import nodes_of
+
+LEASE_SECONDS = 30.0
+"""How long a replica runs on that reaches neither the server nor Ray's head."""
+
+
+class RayEngine:
+    """Implements Engine on a Ray cluster."""
+
+    def __init__(
+        self,
+        home: Path,
+        address: str,
+        *,
+        runtime: Path,
+        server_url: str,
+        token: Callable[[str], str],
+        lease_seconds: float = LEASE_SECONDS,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`address`: of Ray's head, host:port. `token`: attempt id → the token its replicas may use. `runtime`: the zipapp."""
+        self._fences = home / "runs"
+        self._home_mark = hashlib.sha256(os.fsencode(home.absolute())).hexdigest()[:12]
+        self._runtime, self._server_url, self._token, self._lease_seconds = runtime, server_url, token, lease_seconds
+        self._lock = threading.Lock()
+        self._address = address
+        self._nodes: tuple[Node, ...] = ()
+        self._is_there = False
+        self._known: dict[
+            str, bool
+        ] = {}  # replica id → whether it has an actor, as far as was asked since Ray was reached
+        self._asked: set[str] = set()  # replicas that are being looked for
+        self._ends: dict[str, Mapping[str, Any]] = {}  # replica id → its last status, or {"lost": why}
+        self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard, environment=environment)
+
+    def be_found_at(self, server_url: str) -> None:
+        """Let replicas find the server there, also those of an earlier one."""
+        self._server_url = server_url
+        try:
+            self._bridge.tell("be_found_at", url=server_url)
+        except Unavailable:
+            pass  # it is told when Ray is reached
+
+    def nodes(self) -> Sequence[Node]:
+        """Ray's nodes that are alive; DOWN while Ray cannot be reached, for nobody knows."""
+        with self._lock:
+            return self._nodes
+
+    def render(self, launch: Launch) -> Request:
+        """What each actor is told, but for the token and the server's address."""
+        files = {
+            kind: [{"number": f.number, "name": f.name, "stamp": f.stamp} for f in found]
+            for kind, found in (("packages", launch.packages), ("source", launch.source))
+        }
+        return Request(
+            attempt=launch.attempt,
+            replicas={
+                replica_name(r.role, r.index): {
+                    "node": r.node,
+                    "resources": _resources(r),
+                    "request": {
+                        "attempt": launch.attempt,
+                        "number": launch.number,
+                        "role": r.role,
+                        "index": r.index,
+                        "is_alone": len(launch.replicas) == 1,
+                        "convention": launch.convention,
+                        "primary_name": launch.primary_name,
+                        "told": launch.told,
+                        "cloud_id": launch.attempt,
+                        "is_container": r.is_container,
+                        "python": r.python,
+                        "command": list(r.command),
+                        "env": dict(r.env),
+                        "isolation": {"level": 0},
+                        "cgroup": [],
+                        "devices": list(r.devices),
+                        "visible_devices": ",".join(r.devices),
+                        "grace_seconds": launch.grace_seconds,
+                        "in_place": launch.in_place,
+                        "hang_seconds": launch.hang_seconds,
+                        "hold_seconds": launch.hold_seconds,
+                        "lease_seconds": launch.lease_seconds,
+                        "host": _host(r.node),
+                        "loopback_interface": "lo" if _host(r.node).startswith("127.") else "",
+                        "marks": {"STOKER_REPLICA_ID": f"{launch.attempt}/{replica_name(r.role, r.index)}"},
+                        "home": self._home_mark,
+                        **files,
+                    },
+                }
+                for r in launch.replicas
+            },
+        )
+
+    def start(self, request: Request) -> None:
+        """Have Ray make the gang's places, with an actor in each. Raises Unavailable while Ray cannot be reached."""
+        names = [f"{request.attempt}/{name}" for name in request.replicas]
+        if self._fence(request.attempt).exists():
+            return
+        with self._lock:
+            if any(name in self._ends or self._known.get(name) for name in names):
+                return
+        secret = {"token": self._token(request.attempt), "server_url": self._server_url}
+        replicas = {name: {**w, "request": {**w["request"], **secret}} for name, w in request.replicas.items()}
+        try:
+            self._bridge.ask("start", attempt=request.attempt, replicas=replicas, runtime=str(self._runtime))
+        except Unavailable:
+            raise
+        except StokerError as error:
+            raise Unavailable(f"Ray does not start {request.attempt}: {error.message}") from error
+        with self._lock:
+            self._known.update(dict.fromkeys(names, True))
+
+    def stop(self, attempt: str, *, force: bool) -> None:
+        """Raise the fence, which is in the home, and have its actors end their programs."""
+        fence = self._fence(attempt)
+        is_new = not fence.exists()
+        fence.parent.mkdir(parents=True, exist_ok=True)
+        fence.touch()
+        with self._lock:
+            names = [name for name in self._known if attempt_of_replica(name) == attempt and name not in self._ends]
+        if (is_new or force) and names:
+            try:
+                self._bridge.tell("stop", attempt=attempt, replicas=names, force=force)
+            except Unavailable:
+                fence.unlink()  # it is told again
+
+    def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
+        """What Ray has told so far. Of what is on a node that is gone, and of all while Ray is away, nothing."""
+        found: dict[str, list[Seen]] = {}
+        unknown: list[str] = []
+        with self._lock:
+            up = {node.name for node in self._nodes if node.state is NodeState.UP}
+            for attempt in attempts.values():
+                nodes = {(p.role, p.index): p.node for p in attempt.placements}
+                for replica in attempt.replicas:
+                    name = f"{attempt.id}/{replica_name(replica.role, replica.index)}"
+                    if name not in self._known and name not in self._ends:
+                        unknown.append(name)
+                    seen = self._seen(attempt.id, name, replica, is_up=nodes[replica.role, replica.index] in up)
+                    if seen is not None:
+                        found.setdefault(attempt.id, []).append(seen)
+            unknown = [name for name in unknown if name not in self._asked]
+            self._asked.update(unknown)
+        if unknown:
+            try:
+                self._bridge.tell("watch", replicas=unknown)
+            except Unavailable:
+                with self._lock:
+                    self._asked.difference_update(unknown)
+        return found
+
+    def adopt(self, live: Collection[str]) -> None:
+        """Take over what an earlier server left there. What is of no live attempt is ended."""
+
+    def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
+        """The lines that lie on the replica's node. Raises Unavailable."""
+        name = f"{attempt}/{replica}"
+        with self._lock:
+            if not self._known.get(name):
+                return iter(())
+        return iter(self._bridge.ask("lines", replica=name, after=after))
+
+    def forget(self, attempt: str) -> None:
+        """Its places are given back."""
+        with self._lock:
+            names = [name for name in (*self._known, *self._ends) if attempt_of_replica(name) == attempt]
+            for name in names:
+                self._known.pop(name, None)
+                self._ends.pop(name, None)
+                self._asked.discard(name)
+        try:
+            self._bridge.tell("forget", attempt=attempt, replicas=sorted(set(names)))
+        except Unavailable:
+            pass  # they are found when the next server takes over
+
+    def close(self) -> None:
+        """Leave the cluster. What runs there runs on."""
+        self._bridge.close()
+
+    def _seen(self, attempt: str, name: str, replica: Replica, *, is_up: bool) -> Seen | None:
+        end = self._ends.get(name)
+        if end is not None and "lost" not in end:
+            return seen_of(replica, end)
+        if not is_up:
+            return None  # it may run on there
+        if end is not None:
+            return seen_of(replica, {**end, "seen": ReplicaState.LOST, "message": end["lost"]})
+        is_there = self._known.get(name)
+        if is_there:
+            return seen_of(replica, {"seen": max(replica.seen, ReplicaState.STARTING, key=list(ReplicaState).index)})
+        if is_there is False:
+            was_there = replica.seen is not ReplicaState.NOTHING
+            lost = was_there or self._fence(attempt).exists()
+            why = "its actor is gone" if was_there else "it was stopped before it started"
+            return seen_of(replica, {"seen": ReplicaState.LOST, "message": why} if lost else {})
+        return None
+
+    def _heard(self, said: Mapping[str, Any]) -> None:
+        """An event of the driver's. Called in one thread."""
+        with self._lock:
+            match said:
+                case {"event": "connected"}:
+                    self._is_there = True
+                case {"event": "gone"}:
+                    self._is_there = False
+                    self._known.clear()
+                    self._asked.clear()
+                    self._nodes = tuple(replace(node, state=NodeState.DOWN) for node in self._nodes)
+                case {"event": "nodes", "rows": rows}:
+                    self._nodes = nodes_of(rows, self._lease_seconds)
+                case {"event": "found", "replicas": replicas}:
+                    self._known.update(replicas)
+                case {"event": "ended", "replica": name, "status": status}:
+                    self._ends[name] = status
+                case {"event": "lost", "replica": name, "why": why}:
+                    self._ends[name] = {"lost": why}
+        if said["event"] == "connected" and self._server_url:
+            self._bridge.tell("be_found_at", url=self._server_url)
+
+    def _fence(self, attempt: str) -> Path:
+        return self._fences / attempt / "stop"
+
+
+def _resources(replica: LaunchReplica) -> dict[str, float]:
+    """What a replica takes of its node, as Ray counts it."""
+    machine = replica.machine
+    return {
+        "CPU": machine.vcpus,
+        "GPU": machine.accelerator_milli / 1000,
+        "memory": int(machine.memory_gb * 2**30),
+    }
+
+
+def _host(node: str) -> str:
+    """The address in a node's name (inventory.name_of)."""
+    return node.rpartition("-")[0]

@@ -1,0 +1,62 @@
+"""Ray's nodes as Stoker's. Pure.
+
+Ray has its own names for accelerators, and counts devices, vCPUs and memory as resources:
+https://docs.ray.io/en/latest/ray-core/accelerator-types.html, and for labels
+https://docs.ray.io/en/latest/ray-core/scheduling/labels.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stoker.core.node import Node
+from stoker.hardware.accelerators import find_accelerator
+
+MACHINE_LABEL = "stoker.io/machine-type"
+"""A label of ours that tells the machine type of a Ray node."""
+
+_ACCELERATOR_RESOURCE = "accelerator_type:"
+_UNNAMED = "GPU"
+"""The accelerator of a node with GPUs of which Ray does not know the type."""
+
+
+def nodes_of(rows: Iterable[Mapping[str, Any]], lease_seconds: float) -> tuple[Node, ...]:
+    """The nodes that are alive and have something to give, by name. `rows`: as `ray.nodes()` tells them."""
+    found = [_node(row, lease_seconds) for row in rows if row["Alive"]]
+    return tuple(sorted((node for node in found if node.vcpus or node.devices), key=lambda node: node.name))
+
+
+def name_of(row: Mapping[str, Any]) -> str:
+    """A node's name: where it is, and which life of it. One that was lost and is back is another: nothing of ours runs there."""
+    return f"{row['NodeManagerAddress']}-{row['NodeID'][:8]}"
+
+
+def ray_accelerator(name: str) -> str:
+    """Ray's name of an accelerator: `NVIDIA_TESLA_T4` is its T4."""
+    found = find_accelerator(name)
+    short = (found.name if found else name).removeprefix("NVIDIA_").removeprefix("TESLA_")
+    return {"A100": "A100-40G", "A100_80GB": "A100-80G", "H100_80GB": "H100"}.get(short, short.replace("_", "-"))
+
+
+def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
+    resources, labels = row["Resources"], row.get("Labels") or {}
+    return Node(
+        name=name_of(row),
+        engine="ray",
+        region=labels.get("ray.io/availability-region", ""),
+        zone=labels.get("ray.io/availability-zone", ""),
+        machine=labels.get(MACHINE_LABEL, ""),
+        accelerator=_accelerator(resources, labels) if resources.get("GPU") else "",
+        devices=tuple(str(n) for n in range(int(resources.get("GPU", 0)))),
+        vcpus=float(resources.get("CPU", 0.0)),
+        memory_gb=round(resources.get("memory", 0.0) / 2**30, 1),
+        lease_seconds=lease_seconds,
+    )
+
+
+def _accelerator(resources: Mapping[str, float], labels: Mapping[str, str]) -> str:
+    told = [name.removeprefix(_ACCELERATOR_RESOURCE) for name in resources if name.startswith(_ACCELERATOR_RESOURCE)]
+    name = labels.get("ray.io/accelerator-type") or next(iter(sorted(told)), "")
+    found = find_accelerator(name) if name else None
+    return found.name if found else name.upper() or _UNNAMED

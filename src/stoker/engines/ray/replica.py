@@ -1,0 +1,139 @@
+"""What runs on a Ray node for one replica: an actor that starts the supervisor beside it, and tells how it ended.
+
+Stoker is not installed there: this file is sent as it is, and needs nothing but Python's library. The supervisor (runtime/) comes
+along as a zipapp. It ships its lines and reports to Stoker's server by itself, as everywhere; the actor is the engine's hand.
+
+The supervisor is a child in the process group of Ray's worker, which Ray kills with it, and, where the system allows it, in a PID
+namespace of its own: what is in there ends with the supervisor, also what has left its group.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+_FINAL = ("SUCCEEDED", "FAILED", "LOST")
+_LOOK_SECONDS = 0.05
+_LAST_WORDS = 500
+
+
+class Replica:
+    """One replica's place on its node."""
+
+    def __init__(self, words: dict[str, Any], runtime: bytes) -> None:
+        """`words`: what the supervisor is told. `runtime`: the zipapp. Raises OSError."""
+        self._base = os.path.join(tempfile.gettempdir(), f"stoker-{os.getuid()}", words["home"])
+        attempt = os.path.join(self._base, "runs", *words["attempt"].split("/"))
+        self._folder = os.path.join(attempt, f"{words['role']}-{words['index']}")
+        self._stop_file = os.path.join(attempt, "stop")
+        self._server_file = os.path.join(self._folder, "server-url")
+        self._child: subprocess.Popen[bytes] | None = None
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        program = os.path.join(self._folder, "runtime.pyz")
+        _write(program, runtime)
+        self.be_found_at(words["server_url"])
+        _write(os.path.join(self._folder, "request.json"), json.dumps(self._request(words)).encode())
+        with open(os.path.join(self._folder, "supervisor.err"), "ab") as errors:
+            command = [*own_processes(), sys.executable, "-I", "-S", program, self._folder]
+            environment = {**os.environ, **words["marks"]}
+            environment.pop("CUDA_VISIBLE_DEVICES", None)
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment
+            )
+
+    def wait(self) -> dict[str, Any]:
+        """Until it has ended. Returns its last status; {"lost": why} if it left none."""
+        assert self._child is not None
+        while True:
+            has_exited = self._child.poll() is not None  # asked before the status is read
+            status = self.status()
+            if status.get("seen") in _FINAL:
+                return status
+            if has_exited:
+                return {**status, "lost": self._last_words() or "its supervisor is gone"}
+            time.sleep(_LOOK_SECONDS)
+
+    def status(self) -> dict[str, Any]:
+        """What the supervisor last knew; empty if it has not said anything yet."""
+        try:
+            with open(os.path.join(self._folder, "status.json"), encoding="utf-8") as file:
+                found: dict[str, Any] = json.load(file)
+                return found
+        except (FileNotFoundError, ValueError):
+            return {}
+
+    def stop(self, force: bool) -> None:
+        """Have it end: its program gets the grace; or at once, with everything that it has started."""
+        _write(self._stop_file, b"")
+        if force and self._child is not None:
+            self._child.kill()
+
+    def lines(self, after: int) -> list[dict[str, Any]]:
+        """The records of its log after a number."""
+        found = []
+        try:
+            with open(os.path.join(self._folder, "log.jsonl"), "rb") as file:
+                for line in file:
+                    try:
+                        record = json.loads(line)
+                        if record["n"] > after:
+                            found.append(record)
+                    except (ValueError, KeyError, TypeError):
+                        continue  # cut off by a crash
+        except FileNotFoundError:
+            pass
+        return found
+
+    def be_found_at(self, server_url: str) -> None:
+        """Let it find the server there."""
+        _write(self._server_file, server_url.encode())
+
+    def tidy(self) -> None:
+        """Nobody asks any more: the folder goes, with the last lines that its supervisor may still be shipping."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _request(self, words: dict[str, Any]) -> dict[str, Any]:
+        """What the supervisor is told, with what only this node knows."""
+        request = {key: value for key, value in words.items() if key not in ("home", "server_url", "marks")}
+        if not os.path.exists(words["python"]):  # the server's own: here Ray's stands for it
+            python = words["python"]
+            request["python"] = sys.executable
+            request["command"] = [sys.executable if word == python else word for word in words["command"]]
+        beside = os.path.join(os.path.dirname(sys.executable), "uv")
+        request["uv"] = beside if os.path.exists(beside) else shutil.which("uv") or "uv"
+        request["server_file"] = self._server_file
+        request["cache"] = os.path.join(self._base, "cache")
+        return request
+
+    def _last_words(self) -> str:
+        try:
+            with open(os.path.join(self._folder, "supervisor.err"), encoding="utf-8", errors="replace") as file:
+                return file.read().strip()[-_LAST_WORDS:]
+        except FileNotFoundError:
+            return ""
+
+
+def own_processes() -> list[str]:
+    """The words that give a command a PID namespace of its own; none where that is not allowed."""
+    words = ["unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
+    try:
+        works = subprocess.run([*words, "true"], capture_output=True, timeout=10).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        works = False
+    return words if works else []
+
+
+def _write(path: str, data: bytes) -> None:
+    """Write a file whole: a reader sees all of it or none."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)

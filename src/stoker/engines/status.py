@@ -1,0 +1,34 @@
+"""What a supervisor's status (runtime/folder.py) says of its replica."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.core.job import Replica
+from stoker.core.states import ReplicaState, Standing
+
+from .base import Seen
+
+
+def seen_of(replica: Replica, status: Mapping[str, Any]) -> Seen:
+    """What is seen of a replica by its status. Raises ValueError or TypeError for one that no supervisor wrote."""
+    return Seen(
+        role=replica.role,
+        index=replica.index,
+        state=ReplicaState(status.get("seen", ReplicaState.NOTHING)),
+        exit_code=status.get("exit_code"),
+        message=text_of(status.get("message", "")),
+        addresses=tuple(map(text_of, status.get("addresses", ()))),
+        out_of_memory=bool(status.get("out_of_memory")),
+        restarts=int(status.get("restarts", 0)),
+        sign=text_of(status.get("sign", "")),
+        evidence=text_of(status.get("evidence", "")),
+        standing=Standing(status.get("standing", "")),
+        last_line=int(status.get("last_line", 0)),
+    )
+
+
+def text_of(value: object) -> str:
+    """A text that can be stored, whatever was in the file."""
+    return str(value).encode("utf-8", errors="replace").decode()

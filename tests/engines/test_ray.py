@@ -1,0 +1,78 @@
+"""A Ray cluster as an engine: real raylets, real actors, real supervisors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stoker.core.launch import Launch
+from stoker.core.states import ReplicaState
+from stoker.engines.base import Engine
+from stoker.engines.ray.engine import RayEngine
+from stoker.runtime.zipapp import build
+from tests.conftest import wait_until
+from tests.contract.engine_contract import ATTEMPT, EngineContract, a_launch, look, until
+from tests.ray_cluster import RayCluster
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.live
+
+UNTIL_FLAG = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayCluster]:
+    with RayCluster() as cluster:
+        cluster.add(1, cpus=8, gpus=4, labels={"ray.io/accelerator-type": "T4"})
+        yield cluster
+
+
+def a_ray_engine(home: Path, cluster: RayCluster) -> RayEngine:
+    """An engine that has seen the cluster's nodes."""
+    engine = RayEngine(
+        home,
+        cluster.address,
+        runtime=Path(build(str(home / "cache"))),
+        server_url="http://127.0.0.1:9",
+        token=lambda attempt: "token",
+    )
+    wait_until(engine.nodes)
+    return engine
+
+
+class TestRayEngine(EngineContract):
+    @pytest.fixture
+    def engine(self, tmp_path: Path, cluster: RayCluster) -> Iterator[Engine]:
+        self.flag = tmp_path / "end"
+        self.ray = a_ray_engine(tmp_path, cluster)
+        yield self.ray
+        self.ray.stop(ATTEMPT, force=True)
+        self.ray.forget(ATTEMPT)
+        self.ray.close()
+
+    def endless(self) -> Launch:
+        node = self.ray.nodes()[0].name
+        return a_launch(sys.executable, "-c", UNTIL_FLAG, str(self.flag), node=node)
+
+    def end(self, engine: Engine) -> None:
+        self.flag.touch()
+
+    def test_the_nodes_are_rays(self, engine: Engine) -> None:
+        (node,) = engine.nodes()
+        assert (node.accelerator, len(node.devices), node.vcpus) == ("NVIDIA_TESLA_T4", 4, 8.0)
+        assert engine.nodes() is engine.nodes()
+
+    def test_another_engine_of_the_home_finds_what_the_first_has_started(
+        self, engine: Engine, tmp_path: Path, cluster: RayCluster
+    ) -> None:
+        engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        self.ray.close()
+        self.ray = a_ray_engine(tmp_path, cluster)
+        assert look(self.ray).state in (ReplicaState.STARTING, ReplicaState.UP)
+        self.ray.start(self.ray.render(self.endless()))
+        self.end(self.ray)
+        assert until(self.ray, ReplicaState.SUCCEEDED, ReplicaState.FAILED, ReplicaState.LOST).exit_code == 0

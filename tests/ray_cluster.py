@@ -1,0 +1,102 @@
+"""A real Ray cluster for the tests: a head without work, and nodes of declared size, each on a loopback address of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+HEAD = "127.0.0.2"
+"""Ray replaces 127.0.0.1 by an address that others can reach; these it leaves alone."""
+
+_MEMORY = 80_000_000
+_START_SECONDS = 90.0
+
+
+class RayCluster:
+    """`with RayCluster() as cluster:` a head; `add` nodes. Afterwards nothing of it is left."""
+
+    def __enter__(self) -> RayCluster:
+        self.folder = Path(tempfile.mkdtemp(prefix="stoker-ray-", dir="/tmp"))  # its sockets' paths are long
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.port = _free_port()
+        self.address = f"{HEAD}:{self.port}"
+        try:
+            self._start(
+                HEAD, "--head", f"--port={self.port}", "--include-dashboard=false", "--num-cpus=0", "--num-gpus=0"
+            )
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for address in list(self._processes):
+            self.kill(address)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def add(self, number: int, *, cpus: int = 4, gpus: int = 0, labels: Mapping[str, str] | None = None) -> str:
+        """A node of this size. Returns its address."""
+        address = f"127.0.0.{2 + number}"
+        told = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
+        words = [f"--address={self.address}", f"--num-cpus={cpus}", f"--num-gpus={gpus}", f"--memory={8 << 30}"]
+        self._start(address, *words, *([f"--labels={told}"] if told else []))
+        return address
+
+    def kill(self, address: str) -> None:
+        """As when a machine goes: everything of a node at once."""
+        process = self._processes.pop(address)
+        with suppress(psutil.Error):
+            for child in psutil.Process(process.pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    child.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def _start(self, address: str, *words: str) -> None:
+        folder = self.folder / address.rpartition(".")[2]
+        folder.mkdir()
+        log = folder / "start.log"
+        with open(log, "wb") as output:
+            command = [sys.executable, "-m", "ray.scripts.scripts", "start", *words, f"--node-ip-address={address}"]
+            more = [f"--object-store-memory={_MEMORY}", f"--temp-dir={folder}", "--disable-usage-stats", "--block"]
+            ports = [f"--dashboard-agent-listen-port={_free_port()}"]
+            self._processes[address] = subprocess.Popen(
+                [*command, *more, *ports], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(),
+                start_new_session=True,
+            )  # fmt: skip
+        from tests.conftest import wait_until
+
+        process = self._processes[address]
+        wait_until(
+            lambda: b"Ray runtime started" in log.read_bytes() or process.poll() is not None, seconds=_START_SECONDS
+        )
+        assert process.poll() is None, log.read_text()
+
+
+def environment() -> dict[str, str]:
+    """Of Ray's processes: what a lost node is noticed by, made quick; and nothing told to anybody."""
+    return {
+        **{key: value for key, value in os.environ.items() if not key.startswith("STOKER_")},
+        "RAY_health_check_initial_delay_ms": "1000",
+        "RAY_health_check_period_ms": "1000",
+        "RAY_health_check_timeout_ms": "1000",
+        "RAY_health_check_failure_threshold": "5",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
