@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -37,7 +38,7 @@ from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
 from stoker.core.node import Node
-from stoker.engines.base import Engine
+from stoker.engines.base import ServedEngine
 from stoker.engines.local.engine import LocalEngine
 from stoker.engines.local.isolation import Isolation, detect
 from stoker.engines.virtual import declared_nodes
@@ -100,18 +101,23 @@ def build(
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
+    if "local" not in config["engine"]:
+        nodes = []  # rehearsals bring their own
     isolation = isolation_of(config)
+    runtime = Path(build_runtime(str(home / "cache")))
     local = LocalEngine(
         home,
         nodes=nodes,
-        runtime=Path(build_runtime(str(home / "cache"))),
+        runtime=runtime,
         server_url=url,
         token=tokens.of_attempt,
         uv=_find_uv(),
         isolation=isolation,
         keep_runs_days=config["keep_runs_days"],
     )
-    engines: dict[str, Engine] = {"local": local}
+    engines: dict[str, ServedEngine] = {"local": local}
+    if "ray" in config["engine"]:
+        engines["ray"] = ray_engine(config, runtime, tokens)
     store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     files = make_files(config)
     room = Room(config["reserve_mb"])
@@ -158,7 +164,8 @@ def build(
         files=files,
         objects=objects,
         uploads=Uploads(home / "uploads", objects, clock),
-        engines=engines,
+        engines=dict(engines),
+        problems=lambda: [problem for engine in engines.values() if (problem := engine.problem())],
         leases=loop.leases,
         isolation=isolation,
         bell=bell,
@@ -167,8 +174,10 @@ def build(
     )
 
     def take_over(url: str) -> None:
-        local.be_found_at(url)
-        local.adopt(store.world().attempts)
+        live = store.world().attempts.values()
+        for name, engine in engines.items():
+            engine.be_found_at(url)
+            engine.adopt([attempt.id for attempt in live if attempt.engine == name])
 
     return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services, take_over=take_over)
 
@@ -322,6 +331,21 @@ def isolation_of(config: Config) -> Isolation:
         memory_bytes=int(config["job_memory_gb"] * 2**30),
         processes=config["job_processes"],
     )
+
+
+def ray_engine(config: Config, runtime: Path, tokens: Tokens) -> ServedEngine:
+    """The Ray cluster that the settings name. Raises Unavailable if they name none, or Ray is not installed."""
+    if not config["address"]:
+        raise Unavailable("which Ray cluster?", fix="stoker up --engine ray --address HOST:PORT, that of its head")
+    if find_spec("ray") is None:
+        raise Unavailable(
+            "the engine ray needs Ray, which is not installed",
+            fix="pip install 'stoker[ray]', in the version that the cluster has",
+        )
+    made: ServedEngine = load("engines", "ray")(
+        config.home, config["address"], runtime=runtime, server_url="", token=tokens.of_attempt
+    )
+    return made
 
 
 def make_files(config: Config) -> Files:

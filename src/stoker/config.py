@@ -153,6 +153,13 @@ def _one_of(*choices: str) -> Parser:
     return parse
 
 
+def _engines(value: Any) -> list[str]:
+    found = _list(value)
+    if not found or not {*found} <= {"local", "ray"}:
+        raise ValueError("local, ray, or local,ray is needed")
+    return found
+
+
 def _database(value: Any) -> str:
     text = _text(value)
     if text and not text.startswith(("postgresql://", "postgres://")):
@@ -176,6 +183,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("host", _text, "127.0.0.1", "The address that the server listens on."),
     Setting("port", _port, 7077, "The port that the server listens on; 0 takes any that is free."),
     Setting("auth", _flag, True, "Whether the server asks for a token. Without it, only on loopback."),
+    Setting(
+        "engine",
+        _engines,
+        ["local"],
+        "Where replicas run: `local`, this machine; `ray`, the cluster at `address` (docs/clusters.md); or both: `local,ray`.",
+    ),
+    Setting("address", _text, "", "The address of Ray's head: host:port."),
     Setting(
         "database",
         _database,

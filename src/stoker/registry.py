@@ -15,6 +15,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "engines": {
         "local": "stoker.engines.local.engine:LocalEngine",
         "fake": "stoker.engines.fake:FakeEngine",
+        "ray": "stoker.engines.ray.engine:RayEngine",
     },
     "policies": {
         "fifo": "stoker.scheduling.policies.fifo:Fifo",

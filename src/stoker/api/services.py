@@ -61,6 +61,7 @@ class Services:
     tokens: TokenBook
     shut_down: Callable[[], None] = lambda: None
     leads: Callable[[], bool] = lambda: True  # or it stands by
+    problems: Callable[[], list[str]] = list  # why engines cannot be used now
 
     def refusal(self) -> StokerError:
         """What is said to who wants something changed while another server leads."""

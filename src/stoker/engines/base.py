@@ -10,7 +10,7 @@ only if the engine knows for certain, and says LOST.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -81,4 +81,20 @@ class Engine(Protocol):
 
     def forget(self, attempt: str) -> None:
         """The attempt has ended and will not be asked for again: give back what it used."""
+        ...
+
+
+class ServedEngine(Engine, Protocol):
+    """An engine whose replicas speak to a server, which may be another one tomorrow."""
+
+    def be_found_at(self, server_url: str) -> None:
+        """Let replicas find the server there, also those of an earlier one."""
+        ...
+
+    def adopt(self, live: Collection[str]) -> None:
+        """Take over what an earlier server has started. What is of no live attempt is ended."""
+        ...
+
+    def problem(self) -> str:
+        """Why it cannot be used now, and what to do; empty: it can."""
         ...

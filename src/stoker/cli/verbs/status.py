@@ -34,6 +34,7 @@ def command(as_json: bool) -> None:
             ["home", status["home"]],
             ["token file", str(token_file)],
             ["engines", ", ".join(status["engines"])],
+            *([["  problem", problem] for problem in status.get("problems", [])]),
             ["nodes", str(status["nodes"])],
             [
                 "jobs",

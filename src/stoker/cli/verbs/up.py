@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="The port to listen on; 0 takes a free one.  [default: 7077]"
 )
+@click.option("--engine", metavar="local|ray", help="Where replicas run; local,ray for both.  [default: local]")
+@click.option("--address", metavar="HOST:PORT", help="Of the Ray cluster's head.")
 @click.option("--fake", metavar="NODES", help="Declare virtual nodes, such as 10x4xT4,3xn1-highmem-8.")
 @click.option(
     "--site",
@@ -75,11 +77,16 @@ def _tell(config: Config, found: Found, status: Mapping[str, Any]) -> None:
     show.done(
         f"nodes   {status['nodes']}   isolation level {status['isolation']['level']}   files   {status['buckets']}"
     )
+    for problem in status["problems"]:
+        show.warn(problem)
     if not status["leads"]:
         show.done(f"stands by for {status['leader'] or 'whoever comes'}")
     if status["site"]:
         show.done(f"site    {status['site']}")
     show.note("  Next:  stoker run -- python -c 'print(42)'   ·   stoker nodes   ·   stoker down")
+
+
+_PASSED_ON = ("host", "port", "engine", "address", "fake", "site")
 
 
 def _as_flags(given: Mapping[str, Any]) -> list[str]:
@@ -89,5 +96,5 @@ def _as_flags(given: Mapping[str, Any]) -> list[str]:
     )
     return [
         *switches,
-        *(f"--{name}={value}" for name, value in given.items() if name in ("host", "port", "fake", "site")),
+        *(f"--{name}={value}" for name, value in given.items() if name in _PASSED_ON),
     ]

@@ -203,6 +203,10 @@ class LocalEngine:
                 self._leaving.append(child)
             forget_group(folder)
 
+    def problem(self) -> str:
+        """None: the server itself runs here."""
+        return ""
+
     def _seen(self, attempt: Attempt, replica: Replica) -> Seen:
         name = replica_name(replica.role, replica.index)
         spawned = self._spawned.get(f"{attempt.id}/{name}")

@@ -45,6 +45,7 @@ class Bridge:
         self._next = 0
         self._process: subprocess.Popen[str] | None = None
         self._closed = threading.Event()
+        self.problem = "it has not answered yet"
         self._thread = threading.Thread(target=self._keep, name="ray-bridge", daemon=True)
         self._thread.start()
 
@@ -72,7 +73,7 @@ class Bridge:
                 process.stdin.flush()
             except OSError:
                 del self._asked[self._next]
-                raise Unavailable("Ray cannot be reached now") from None
+                raise Unavailable("the Ray cluster cannot be reached now", fix="stoker status says how it is") from None
         return future
 
     def close(self) -> None:
@@ -104,9 +105,12 @@ class Bridge:
                 case {"event": "connected"}:
                     with self._lock:
                         self._process = process
+                    self.problem = ""
                     self._heard(said)
                 case {"event": "refused"}:
-                    _log.error("Ray cannot be reached: %s", said["why"])
+                    if said["why"] != self.problem:
+                        _log.error("the Ray cluster cannot be used: %s", said["why"])
+                    self.problem = said["why"]
                 case {"event": _}:
                     self._heard(said)
                 case {"id": int(number)}:
@@ -130,4 +134,5 @@ class Bridge:
         for future in lost.values():
             future.set_exception(Unavailable("Ray went away before it answered"))
         if was_there:
+            self.problem = "it went away, and is looked for"
             self._heard({"event": "gone"})

@@ -13,6 +13,7 @@ actors stay, and are found again by their names. When Ray goes, Ray ends this pr
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import logging
 import os
@@ -28,6 +29,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 from ray.util.placement_group import get_placement_group, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from stoker.core.ids import attempt_of_replica
 from stoker.engines.ray import replica as replica_module
 from stoker.engines.ray.inventory import name_of
 
@@ -128,10 +130,15 @@ class Driver:
             return []
         return ray.get(self._handles[replica].lines.remote(after), timeout=ANSWER_SECONDS)
 
-    def be_found_at(self, url: str) -> None:
-        """Let every replica find the server there."""
-        for handle in list(self._handles.values()):
-            handle.be_found_at.remote(url)
+    def keep(self, attempts: list[str], url: str) -> None:
+        """Of what an earlier server has started, let these attempts find us; the rest ends."""
+        for name in self._names():
+            attempt = attempt_of_replica(name)
+            if attempt in attempts:
+                ray.get_actor(name, namespace=self._namespace).be_found_at.remote(url)
+            else:
+                self._watch(name, ray.get_actor(name, namespace=self._namespace))
+                self.forget(attempt, [name])
 
     def forget(self, attempt: str, replicas: list[str]) -> None:
         """Give back its places, with what is in them."""
@@ -147,7 +154,7 @@ class Driver:
         if group is not None:
             remove_placement_group(group)
 
-    def actors(self) -> list[str]:
+    def _names(self) -> list[str]:
         """The replicas that are there, whoever started them."""
         named = ray.util.list_named_actors(all_namespaces=True)
         return sorted(row["name"] for row in named if row["namespace"] == self._namespace)
@@ -185,7 +192,20 @@ class Driver:
             self._tell({"event": "lost", "replica": name, "why": _first_line(error)})
 
 
+_OPEN = (
+    "the Ray cluster at {host} lets everybody in its network run code there; start Ray with RAY_AUTH_MODE=token in the"
+    " environment of its nodes and of Stoker (ray get-auth-token --generate)"
+)
+
 _NODE_KEYS = ("NodeID", "Alive", "NodeManagerAddress", "NodeManagerPort", "Resources", "Labels")
+
+
+def _why_not(address: str, error: Exception) -> str:
+    """Why there is no way to the cluster, and what to do."""
+    said = _first_line(error)
+    if "ersion" in said:
+        return f"{said}: let Ray and Python be of the same versions here and there (here Ray {ray.__version__})"
+    return f"nobody answers at {address} as Ray's head does ({said}); start it with: ray start --head, or correct the address"
 
 
 def _nodes() -> list[dict[str, Any]]:
@@ -211,7 +231,11 @@ def main(address: str, namespace: str) -> None:
     try:
         ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
-        tell({"event": "refused", "why": _first_line(error)})
+        tell({"event": "refused", "why": _why_not(address, error)})
+        return
+    host = ray.get_runtime_context().gcs_address.rpartition(":")[0]
+    if not ipaddress.ip_address(host).is_loopback and os.environ.get("RAY_AUTH_MODE") != "token":
+        tell({"event": "refused", "why": _OPEN.format(host=host)})
         return
     driver = Driver(namespace, tell)
     tell({"event": "connected", "address": ray.get_runtime_context().gcs_address})

@@ -8,14 +8,16 @@ beside it should use other nodes.
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from stoker.core.copies import replace
-from stoker.core.errors import StokerError, Unavailable
+from stoker.core.errors import EngineError, StokerError, Unavailable
 from stoker.core.ids import attempt_of_replica, replica_name
 from stoker.core.job import Attempt, Replica
 from stoker.core.launch import Launch, LaunchReplica
@@ -52,7 +54,7 @@ class RayEngine:
         self._lock = threading.Lock()
         self._address = address
         self._nodes: tuple[Node, ...] = ()
-        self._is_there = False
+        self._live: frozenset[str] | None = None  # the attempts that are not to be ended when Ray is first reached
         self._known: dict[
             str, bool
         ] = {}  # replica id → whether it has an actor, as far as was asked since Ray was reached
@@ -63,10 +65,6 @@ class RayEngine:
     def be_found_at(self, server_url: str) -> None:
         """Let replicas find the server there, also those of an earlier one."""
         self._server_url = server_url
-        try:
-            self._bridge.tell("be_found_at", url=server_url)
-        except Unavailable:
-            pass  # it is told when Ray is reached
 
     def nodes(self) -> Sequence[Node]:
         """Ray's nodes that are alive; DOWN while Ray cannot be reached, for nobody knows."""
@@ -109,7 +107,7 @@ class RayEngine:
                         "hold_seconds": launch.hold_seconds,
                         "lease_seconds": launch.lease_seconds,
                         "host": _host(r.node),
-                        "loopback_interface": "lo" if _host(r.node).startswith("127.") else "",
+                        "loopback_interface": "lo" if is_loopback(_host(r.node)) else "",
                         "marks": {"STOKER_REPLICA_ID": f"{launch.attempt}/{replica_name(r.role, r.index)}"},
                         "home": self._home_mark,
                         **files,
@@ -121,6 +119,7 @@ class RayEngine:
 
     def start(self, request: Request) -> None:
         """Have Ray make the gang's places, with an actor in each. Raises Unavailable while Ray cannot be reached."""
+        self._check_way_back(request)
         names = [f"{request.attempt}/{name}" for name in request.replicas]
         if self._fence(request.attempt).exists():
             return
@@ -178,7 +177,14 @@ class RayEngine:
         return found
 
     def adopt(self, live: Collection[str]) -> None:
-        """Take over what an earlier server left there. What is of no live attempt is ended."""
+        """Take over what an earlier server left there. What is of no live attempt is ended, as soon as Ray is reached."""
+        with self._lock:
+            self._live = frozenset(live)
+        self._end_strays()
+
+    def problem(self) -> str:
+        """Why the cluster cannot be used now."""
+        return f"Ray at {self._address}: {self._bridge.problem}" if self._bridge.problem else ""
 
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
         """The lines that lie on the replica's node. Raises Unavailable."""
@@ -227,10 +233,7 @@ class RayEngine:
         """An event of the driver's. Called in one thread."""
         with self._lock:
             match said:
-                case {"event": "connected"}:
-                    self._is_there = True
                 case {"event": "gone"}:
-                    self._is_there = False
                     self._known.clear()
                     self._asked.clear()
                     self._nodes = tuple(replace(node, state=NodeState.DOWN) for node in self._nodes)
@@ -242,8 +245,28 @@ class RayEngine:
                     self._ends[name] = status
                 case {"event": "lost", "replica": name, "why": why}:
                     self._ends[name] = {"lost": why}
-        if said["event"] == "connected" and self._server_url:
-            self._bridge.tell("be_found_at", url=self._server_url)
+        if said["event"] == "connected":
+            self._end_strays()
+
+    def _end_strays(self) -> None:
+        with self._lock:
+            live, self._live = self._live, None
+        if live is None:
+            return
+        try:
+            self._bridge.tell("keep", attempts=sorted(live), url=self._server_url)
+        except Unavailable:
+            with self._lock:
+                self._live = live  # when it is reached
+
+    def _check_way_back(self, request: Request) -> None:
+        """Raise EngineError if the server listens where the replicas' nodes cannot reach it."""
+        host = urlsplit(self._server_url).hostname or ""
+        far = sorted({h for w in request.replicas.values() if not is_loopback(h := w["request"]["host"])})
+        if far and is_loopback(host):
+            raise EngineError(
+                f"the server listens on {host}, where {far[0]} cannot reach it; start it with --host and an address that can be"
+            )
 
     def _fence(self, attempt: str) -> Path:
         return self._fences / attempt / "stop"
@@ -257,6 +280,14 @@ def _resources(replica: LaunchReplica) -> dict[str, float]:
         "GPU": machine.accelerator_milli / 1000,
         "memory": int(machine.memory_gb * 2**30),
     }
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is one of this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _host(node: str) -> str:

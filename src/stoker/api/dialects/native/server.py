@@ -31,6 +31,7 @@ def get_status(request: Request) -> Response:
         "leads": site.leads(),
         "leader": leader.who if leader else "",
         "engines": list(site.engines),
+        "problems": site.problems(),
         "nodes": nodes,
         "jobs": {"live": jobs, "running": attempts},
         "isolation": {

@@ -40,6 +40,7 @@ class Status(TypedDict):
     leads: Annotated[bool, says("Whether it decides; else it stands by, answers, and changes nothing.", True)]
     leader: Annotated[str, says("The address of the server that leads; empty for none.", "http://127.0.0.1:7077")]
     engines: Annotated[list[str], says("Where replicas can run.", ["local"])]
+    problems: Annotated[list[str], says("Why engines cannot be used now; empty if all can.", [])]
     nodes: Annotated[int, says("How many nodes there are.", 1)]
     jobs: JobCounts
     isolation: Isolation
