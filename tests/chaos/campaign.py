@@ -22,7 +22,7 @@ from .run import play, shrink, told
 from .simulation import Outcome
 from .small_scope import explore
 
-MUTANT_SEEDS = 40
+MUTANT_SEEDS = 150
 _HASHED_TWICE = 20
 
 

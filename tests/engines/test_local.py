@@ -257,7 +257,13 @@ def test_a_file_with_an_old_time_is_kept_too(engine: LocalEngine, tmp_path: Path
     assert (tmp_path / FOLDER / "work/result.txt").exists()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"seen": "NONSENSE"}', '{"seen": "UP", "restarts": "x"}', "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", '{"seen": "NONSENSE"}', '{"seen": "UP", "restarts": "x"}', '{"seen": "UP", "restarts": Infinity}'),
+        *("\x00", "[" * 100_000),
+    ],
+)
 def test_a_status_that_cannot_be_read_loses_this_replica_and_no_other(
     engine: LocalEngine, tmp_path: Path, text: str
 ) -> None:
@@ -266,6 +272,15 @@ def test_a_status_that_cannot_be_read_loses_this_replica_and_no_other(
     (tmp_path / FOLDER / "status.json").write_text(text)
     seen = look(engine)
     assert seen.state is ReplicaState.LOST and "cannot be read" in seen.message
+
+
+def test_what_a_program_writes_into_its_log_hides_no_line(engine: LocalEngine, tmp_path: Path) -> None:
+    run(engine, python("print('before')"))
+    with open(tmp_path / FOLDER / "log.jsonl", "a", encoding="utf-8") as file:
+        for text in ("[" * 100_000, '{"n": Infinity, "t": 1, "s": "out", "m": ""}', '{"n": "x"}', "{", "\0"):
+            file.write(text + "\n")
+        file.write('{"n": 2, "t": 1.0, "s": "out", "m": "after"}\n')
+    assert lines(engine) == ["before", "after"]
 
 
 def test_odd_bytes_in_a_status_can_be_stored(engine: LocalEngine, tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ class Folder:
                 status: Dict[str, Any] = json.load(file)
         except FileNotFoundError:
             return {}
+        except RecursionError:
+            raise ValueError(f"{self.status_file} is nested too deeply") from None
         if not isinstance(status, dict):
             raise ValueError(f"{self.status_file} holds no table")
         return status
@@ -72,7 +74,7 @@ class Folder:
         try:
             with open(self.processes_file, encoding="utf-8") as file:
                 found = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 

@@ -231,9 +231,9 @@ class Log:
         last, found = self._shipped_number, []
         for record in [*records.splitlines(), *(r.encode() for r in self._unwritten if is_all)]:
             try:
-                number = json.loads(record)["n"]
-            except ValueError:
-                continue  # it stands whole further on, or in memory
+                number = int(json.loads(record)["n"])
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+                continue  # it stands whole further on, or in memory; or the program wrote it there
             if number > last:
                 last = number
                 found.append(record.strip() + b"\n")

@@ -262,6 +262,6 @@ def _is_whole(raw: bytes) -> bool:
         return True
     try:
         json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

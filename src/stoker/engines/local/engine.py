@@ -215,7 +215,7 @@ class LocalEngine:
         lives = (spawned is not None and spawned.lives()) or folder.supervisor_lives()
         try:
             seen = self._judged(replica, folder, lives, was_spawned=spawned is not None)
-        except (ValueError, TypeError, OSError) as error:
+        except (ValueError, TypeError, OSError, OverflowError) as error:
             # Somebody wrote into our files: this replica is lost, and no other.
             _signal(folder, signal.SIGKILL)
             message = f"its status cannot be read: {error}"

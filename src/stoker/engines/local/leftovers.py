@@ -108,7 +108,7 @@ def _groups(folder: Folder) -> list[str]:
     """The folders of the replica's control group, as its request names them."""
     try:
         return [str(path) for path in json.loads(Path(folder.request_file).read_text()).get("cgroup", ())]
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return []
 
 

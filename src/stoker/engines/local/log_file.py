@@ -42,9 +42,9 @@ def _place_before(file: IO[bytes], after: int) -> int:
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    """A record of the log; None for one that a crash or a full disk has cut off."""
+    """A record of the log; None for one that a crash or a full disk has cut off, or that a program wrote there."""
     try:
         record = json.loads(line.decode("utf-8", errors="replace"))
         return {"n": int(record["n"]), "t": float(record["t"]), "s": str(record["s"]), "m": text_of(record["m"])}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
