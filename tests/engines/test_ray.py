@@ -20,7 +20,13 @@ from tests.ray_cluster import RayCluster
 pytest.importorskip("ray")
 pytestmark = pytest.mark.live
 
-UNTIL_FLAG = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)"
+UNTIL_FLAG = """
+import os, sys, time
+open(sys.argv[1] + ".begun", "x").close()
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+"""
+"""It can begin only once: a second time the file is there already."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +43,7 @@ def a_ray_engine(home: Path, cluster: RayCluster) -> RayEngine:
         cluster.address,
         runtime=Path(build(str(home / "cache"))),
         server_url="http://127.0.0.1:9",
-        token=lambda attempt: "token",
+        token=lambda attempt: f"{home} {attempt}",
     )
     wait_until(engine.nodes)
     return engine
@@ -69,7 +75,7 @@ class TestRayEngine(EngineContract):
         self, engine: Engine, tmp_path: Path, cluster: RayCluster
     ) -> None:
         engine.start(engine.render(self.endless()))
-        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        wait_until(self.flag.with_suffix(".begun").exists)
         self.ray.close()
         self.ray = a_ray_engine(tmp_path, cluster)
         assert look(self.ray).state in (ReplicaState.STARTING, ReplicaState.UP)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -49,7 +48,9 @@ class RayEngine:
     ) -> None:
         """`address`: of Ray's head, host:port. `token`: attempt id → the token its replicas may use. `runtime`: the zipapp."""
         self._fences = home / "runs"
-        self._home_mark = hashlib.sha256(os.fsencode(home.absolute())).hexdigest()[:12]
+        self._home_mark = hashlib.sha256(token("home").encode()).hexdigest()[
+            :12
+        ]  # wherever the home lies, and no other's
         self._runtime, self._server_url, self._token, self._lease_seconds = runtime, server_url, token, lease_seconds
         self._lock = threading.Lock()
         self._address = address

@@ -27,9 +27,9 @@ class Replica:
     def __init__(self, words: dict[str, Any], runtime: bytes) -> None:
         """`words`: what the supervisor is told. `runtime`: the zipapp. Raises OSError."""
         self._base = os.path.join(tempfile.gettempdir(), f"stoker-{os.getuid()}", words["home"])
-        attempt = os.path.join(self._base, "runs", *words["attempt"].split("/"))
-        self._folder = os.path.join(attempt, f"{words['role']}-{words['index']}")
-        self._stop_file = os.path.join(attempt, "stop")
+        self._attempt = os.path.join(self._base, "runs", *words["attempt"].split("/"))
+        self._folder = os.path.join(self._attempt, f"{words['role']}-{words['index']}")
+        self._stop_file = os.path.join(self._attempt, "stop")
         self._server_file = os.path.join(self._folder, "server-url")
         self._child: subprocess.Popen[bytes] | None = None
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -98,6 +98,8 @@ class Replica:
             self._child.kill()
             self._child.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+        if not any(entry.is_dir() for entry in os.scandir(self._attempt)):  # the last one here
+            shutil.rmtree(self._attempt, ignore_errors=True)
 
     def _request(self, words: dict[str, Any]) -> dict[str, Any]:
         """What the supervisor is told, with what only this node knows."""
