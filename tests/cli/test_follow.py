@@ -69,9 +69,10 @@ def test_why_it_waits_and_that_it_was_tried_before(capsys: pytest.CaptureFixture
 
 
 def test_how_it_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    _, err = shown(capsys, end("FAILED", "It broke.\nTermination reason: Error."))
-    assert err == ["✗ j failed after 1m02s", "  It broke.", "  Termination reason: Error."]
-    assert shown(capsys, end("CANCELLED", "by u", started_at=None))[1] == ["■ j cancelled after 1m05s", "  by u"]
+    _, err = shown(capsys, end("FAILED", "It broke.\nTraceback …\nTermination reason: Error."))
+    assert err == ["✗ j failed after 1m02s", "  It broke."], "the program's own words were shown already"
+    _, err = shown(capsys, end("CANCELLED", "by u\nat noon", started_at=None))
+    assert err == ["■ j cancelled after 1m05s", "  by u", "  at noon"]
 
 
 def test_a_server_that_is_away_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -356,7 +356,7 @@ def test_labels_that_change_while_it_is_placed_keep_nothing_from_it(tmp_path: Pa
     assert house.loop._world == house.store.world()
 
 
-def test_a_user_may_be_called_what_he_likes(tmp_path: Path) -> None:
+def test_a_cancel_that_comes_in_the_middle_of_a_round_counts_whoever_sent_it(tmp_path: Path) -> None:
     def cancel(store: Store) -> None:
         store.commit([Cancel(job="p/j", why="", at=1.0)], by="loop")
 
@@ -364,7 +364,8 @@ def test_a_user_may_be_called_what_he_likes(tmp_path: Path) -> None:
     request = JobRequest(dialect="test", body="{}")
     house.commands.submit("p", "j", a_spec(gpus=1), request=request, labels={}, owner="loop")
     house.tick()
-    assert house.store.attempt("p/j.1").cause is Cause.CANCELLED
+    assert house.job().state is JobState.CANCELLED and not house.store.attempts("p/j")
+    assert house.engine.started == [], "what is cancelled just before it was to get its place gets none"
     assert house.loop._world == house.store.world()
 
 

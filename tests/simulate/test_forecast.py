@@ -15,7 +15,7 @@ from stoker.scheduling.rules import rules_of
 from stoker.simulate.cluster import nodes_of_text
 from stoker.simulate.forecast import Budget, forecast
 from stoker.simulate.future import STOP_SECONDS, Now, adopted
-from stoker.simulate.run import replay
+from stoker.simulate.run import Model, replay
 from stoker.simulate.run_times import Known
 from stoker.simulate.trace import Trace, TraceJob
 from tests.builders import a_job
@@ -127,7 +127,7 @@ def test_where_run_times_are_known_it_says_what_comes(
             TraceJob(name=f"j_{n:02d}", submitted_at=at, run_seconds=600.0, gpus_milli=1000 * gpus, accelerators=())
         )
     site, nodes = Site(policy=policy, backfill=backfill), nodes_of_text("3x4xT4")
-    played = replay(Trace(name="t", jobs=tuple(jobs)), nodes, site)
+    played = replay(Trace(name="t", jobs=tuple(jobs)), nodes, site, model=Model(knows_run_times=True))
     history = History()
     for gpus in (1, 2, 4, 8):
         for n in range(3):

@@ -39,8 +39,10 @@ _CHARACTERS_AT_ONCE = 1 << 20
 
 
 class Stream(StreamingResponse):
-    """Lines of JSON as they come. Where they cannot go on, such as without the database, the connection is cut: no reader takes
-    the part for the whole, and there is no refusing what has begun.
+    """Lines of JSON as they come.
+
+    Where they cannot go on, such as without the database, the connection is cut: no reader takes the part for the whole, and
+    there is no refusing what has begun.
     """
 
     media_type = NDJSON

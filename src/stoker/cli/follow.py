@@ -40,7 +40,7 @@ def after(details: dict[str, Any]) -> str:
     """What an ended job died of, where its files are, and what to try next."""
     name, state = details["name"], details["state"]
     failed = state == "FAILED"
-    died_of = list(diagnosed(newest_diagnosis(details))) or details["message"].splitlines() if failed else []
+    died_of = diagnosed(newest_diagnosis(details)) if failed else ()
     tries = [f"stoker logs {name}", f"stoker jobs describe {name}"]
     if failed:
         tries.insert(1, f"stoker why {name}")
@@ -149,6 +149,6 @@ class Screen:
             return
         symbol, colour = _SYMBOLS.get(event["state"], _SYMBOLS["FAILED"])
         show.note(f"{show.coloured(symbol, colour, err=True)} {self._name} {event['state'].lower()} after {took}")
-        if event["state"] != "FAILED":  # what it died of is told from its diagnosis
-            for line in event["message"].splitlines():
-                show.note(f"  {line}")
+        lines = event["message"].splitlines()
+        for line in lines[:1] if event["state"] == "FAILED" else lines:  # its diagnosis tells the rest
+            show.note(f"  {line}")

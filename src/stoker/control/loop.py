@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 from stoker.clock import Clock
 from stoker.core.changes import Change, CordonNode, MoveAttempt, NodeFailed
-from stoker.core.errors import Deposed, StokerError
+from stoker.core.errors import Conflict, Deposed, StokerError
 from stoker.core.job import Job
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
@@ -78,7 +78,11 @@ class Loop:
         if self._is_half_done:
             self._read_anew(taught=self._scheduler.taught)
         self._is_half_done = True
-        goes_on = self._round()
+        try:
+            goes_on = self._round()
+        except Conflict as error:  # a user's wish came just before what was decided without it
+            _log.debug("decided anew: %s", error)
+            return True
         self._is_half_done = False
         return goes_on
 

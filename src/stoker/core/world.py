@@ -119,6 +119,8 @@ def job_after(job: Job, change: c.Change) -> Job:
         case c.Open():
             _expect(job.state, JobState.QUEUED, job.id)
             check_move(JOB_MOVES, job.state, JobState.ACTIVE, job.id)
+            if job.wish is Wish.CANCEL:
+                raise Conflict(f"{job.id} was cancelled meanwhile")
             return replace(
                 job, state=JobState.ACTIVE, tries=change.attempt.number, waits=None, revision=job.revision + 1
             )

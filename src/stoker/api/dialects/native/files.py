@@ -30,7 +30,7 @@ _PATH = "/files/{scheme}/{bucket}/{name:path}"
 
 @router.put(
     _PATH,
-    responses=declares(Uploaded, 400, 413, 503),
+    responses=declares(Uploaded, 400, 404, 413, 503),
     openapi_extra={"requestBody": {"description": "The file.", "required": True, "content": _CONTENT}},
 )
 async def upload_file(scheme: Scheme, bucket: Bucket, name: FileName, request: Request) -> Response:
