@@ -119,6 +119,7 @@ TYPES = {
     "_flag": "true or false",
     "_port": "0 to 65535",
     "_seconds": "seconds, 0 to 86400",
+    "_lease": "seconds, 3 or more",
     "_days": "days, 0 to 36500",
     "_count": "a whole number",
     "_gigabytes": "GB",

@@ -13,7 +13,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -37,13 +37,12 @@ from stoker.control.queue_limit import QueueLimit
 from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
-from stoker.core.node import Node
 from stoker.engines.base import ServedEngine
 from stoker.engines.local.engine import LocalEngine
 from stoker.engines.local.isolation import Isolation, detect
+from stoker.engines.local.machine import this_machine
 from stoker.engines.virtual import declared_nodes
-from stoker.gpu.device import Device, Driver, visible
-from stoker.hardware.accelerators import find_accelerator
+from stoker.gpu.device import Driver
 from stoker.registry import load, names
 from stoker.runtime.zipapp import build as build_runtime
 from stoker.scheduling.rules import rules_of
@@ -101,7 +100,7 @@ def build(
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
-    if "local" not in config["engine"]:
+    if "local" not in config["engine"].split(","):
         nodes = []  # rehearsals bring their own
     isolation = isolation_of(config)
     runtime = Path(build_runtime(str(home / "cache")))
@@ -116,7 +115,7 @@ def build(
         keep_runs_days=config["keep_runs_days"],
     )
     engines: dict[str, ServedEngine] = {"local": local}
-    if "ray" in config["engine"]:
+    if "ray" in config["engine"].split(","):
         engines["ray"] = ray_engine(config, runtime, tokens)
     store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     files = make_files(config)
@@ -141,6 +140,8 @@ def build(
         clock=clock,
         hold=config["hold"],
     )
+    for engine in engines.values():
+        engine.listen(loop.ring)
     bell = Bell()
     store.listen(bell.ring)
     logs.listen(bell.ring_for)
@@ -343,7 +344,12 @@ def ray_engine(config: Config, runtime: Path, tokens: Tokens) -> ServedEngine:
             fix="pip install 'stoker[ray]', in the version that the cluster has",
         )
     made: ServedEngine = load("engines", "ray")(
-        config.home, config["address"], runtime=runtime, server_url="", token=tokens.of_attempt
+        config.home,
+        config["address"],
+        runtime=runtime,
+        server_url="",
+        token=tokens.of_attempt,
+        lease_seconds=config["lease_seconds"],
     )
     return made
 
@@ -353,33 +359,6 @@ def make_files(config: Config) -> Files:
     choice = config["unmapped_buckets"]
     keep_here = choice == "here" or (choice == "auto" and not has_cloud_credentials(os.environ))
     return Files(config.home / "buckets", buckets=config["buckets"], keep_buckets_here=keep_here)
-
-
-def this_machine(driver: Driver, visible_devices: str | None) -> list[Node]:
-    """This machine as a node; as several, if it has GPUs of several types. `visible_devices`: CUDA_VISIBLE_DEVICES.
-
-    A node with GPUs is named by their type, so that a GPU is on a node of the same name whichever others can be seen.
-    """
-    by_type: dict[str, list[Device]] = {}
-    for device in visible(driver.devices(), visible_devices):
-        accelerator = find_accelerator(device.product)
-        by_type.setdefault(accelerator.name if accelerator else device.product.upper().replace(" ", "_"), []).append(
-            device
-        )
-    types: Sequence[tuple[str, list[Device]]] = list(by_type.items()) or [("", [])]
-    return [
-        Node(
-            name=f"local-{name.lower()}" if name else "local",
-            engine="local",
-            zone="local",
-            accelerator=name,
-            devices=tuple(device.uuid for device in devices),
-            vcpus=float(os.cpu_count() or 1),
-            memory_gb=round(psutil.virtual_memory().total / 2**30, 1),
-            soft=True,
-        )
-        for name, devices in types
-    ]
 
 
 def _find_uv() -> str:

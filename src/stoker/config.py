@@ -87,6 +87,13 @@ def _seconds(value: Any) -> float:
     return float(text)
 
 
+def _lease(value: Any) -> float:
+    seconds = _seconds(value)
+    if seconds < 3:
+        raise ValueError("3 seconds or more are needed, so that it can be renewed")
+    return seconds
+
+
 def _limit(value: Any) -> int:
     if not str(value).isdecimal() or int(value) > 1_000_000:
         raise ValueError("a number from 0 (no limit) to 1000000 is needed")
@@ -153,13 +160,6 @@ def _one_of(*choices: str) -> Parser:
     return parse
 
 
-def _engines(value: Any) -> list[str]:
-    found = _list(value)
-    if not found or not {*found} <= {"local", "ray"}:
-        raise ValueError("local, ray, or local,ray is needed")
-    return found
-
-
 def _database(value: Any) -> str:
     text = _text(value)
     if text and not text.startswith(("postgresql://", "postgres://")):
@@ -185,11 +185,18 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("auth", _flag, True, "Whether the server asks for a token. Without it, only on loopback."),
     Setting(
         "engine",
-        _engines,
-        ["local"],
+        _one_of("local", "ray", "local,ray"),
+        "local",
         "Where replicas run: `local`, this machine; `ray`, the cluster at `address` (docs/clusters.md); or both: `local,ray`.",
     ),
     Setting("address", _text, "", "The address of Ray's head: host:port."),
+    Setting(
+        "lease_seconds",
+        _lease,
+        30.0,
+        "How long a replica on a machine of a cluster runs on that reaches neither the server nor the cluster's head; a third"
+        " longer, and its job is started elsewhere.",
+    ),
     Setting(
         "database",
         _database,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.app import this_machine
+from stoker.engines.local.machine import this_machine
 from stoker.gpu.device import visible
 from stoker.gpu.drivers.fake import FakeDriver
 

@@ -10,7 +10,7 @@ only if the engine knows for certain, and says LOST.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -93,6 +93,10 @@ class ServedEngine(Engine, Protocol):
 
     def adopt(self, live: Collection[str]) -> None:
         """Take over what an earlier server has started. What is of no live attempt is ended."""
+        ...
+
+    def listen(self, ring: Callable[[], None]) -> None:
+        """Call `ring`, from any thread, when there is news of nodes or replicas that nobody else tells of."""
         ...
 
     def problem(self) -> str:

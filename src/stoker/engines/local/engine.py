@@ -203,6 +203,9 @@ class LocalEngine:
                 self._leaving.append(child)
             forget_group(folder)
 
+    def listen(self, ring: Callable[[], None]) -> None:
+        """Its nodes stay as they are, and its replicas report by themselves."""
+
     def problem(self) -> str:
         """None: the server itself runs here."""
         return ""

@@ -28,9 +28,6 @@ from ..status import seen_of
 from .bridge import Bridge
 from .inventory import nodes_of
 
-LEASE_SECONDS = 30.0
-"""How long a replica runs on that reaches neither the server nor Ray's head."""
-
 
 class RayEngine:
     """Implements Engine on a Ray cluster."""
@@ -43,10 +40,13 @@ class RayEngine:
         runtime: Path,
         server_url: str,
         token: Callable[[str], str],
-        lease_seconds: float = LEASE_SECONDS,
+        lease_seconds: float = 30.0,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`address`: of Ray's head, host:port. `token`: attempt id → the token its replicas may use. `runtime`: the zipapp."""
+        """`address`: of Ray's head, host:port. `token`: attempt id → the token its replicas may use. `runtime`: the zipapp.
+
+        `lease_seconds`: how long a replica runs on that reaches neither the server nor Ray's head.
+        """
         self._fences = home / "runs"
         self._home_mark = hashlib.sha256(token("home").encode()).hexdigest()[
             :12
@@ -61,6 +61,7 @@ class RayEngine:
         ] = {}  # replica id → whether it has an actor, as far as was asked since Ray was reached
         self._asked: set[str] = set()  # replicas that are being looked for
         self._ends: dict[str, Mapping[str, Any]] = {}  # replica id → its last status, or {"lost": why}
+        self._ring: Callable[[], None] = lambda: None
         self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard, environment=environment)
 
     def be_found_at(self, server_url: str) -> None:
@@ -97,7 +98,7 @@ class RayEngine:
                         "is_container": r.is_container,
                         "python": r.python,
                         "command": list(r.command),
-                        "env": dict(r.env),
+                        "env": {**r.env, "STOKER_REPLICA_ID": f"{launch.attempt}/{replica_name(r.role, r.index)}"},
                         "isolation": {"level": 0},
                         "cgroup": [],
                         "devices": list(r.devices),
@@ -109,7 +110,6 @@ class RayEngine:
                         "lease_seconds": launch.lease_seconds,
                         "host": _host(r.node),
                         "loopback_interface": "lo" if is_loopback(_host(r.node)) else "",
-                        "marks": {"STOKER_REPLICA_ID": f"{launch.attempt}/{replica_name(r.role, r.index)}"},
                         "home": self._home_mark,
                         **files,
                     },
@@ -183,6 +183,10 @@ class RayEngine:
             self._live = frozenset(live)
         self._end_strays()
 
+    def listen(self, ring: Callable[[], None]) -> None:
+        """Call `ring` whenever Ray has told something new."""
+        self._ring = ring
+
     def problem(self) -> str:
         """Why the cluster cannot be used now."""
         return f"Ray at {self._address}: {self._bridge.problem}" if self._bridge.problem else ""
@@ -248,6 +252,7 @@ class RayEngine:
                     self._ends[name] = {"lost": why}
         if said["event"] == "connected":
             self._end_strays()
+        self._ring()
 
     def _end_strays(self) -> None:
         with self._lock:

@@ -32,13 +32,6 @@ def name_of(row: Mapping[str, Any]) -> str:
     return f"{row['NodeManagerAddress']}-{row['NodeID'][:8]}"
 
 
-def ray_accelerator(name: str) -> str:
-    """Ray's name of an accelerator: `NVIDIA_TESLA_T4` is its T4."""
-    found = find_accelerator(name)
-    short = (found.name if found else name).removeprefix("NVIDIA_").removeprefix("TESLA_")
-    return {"A100": "A100-40G", "A100_80GB": "A100-80G", "H100_80GB": "H100"}.get(short, short.replace("_", "-"))
-
-
 def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
     resources, labels = row["Resources"], row.get("Labels") or {}
     return Node(

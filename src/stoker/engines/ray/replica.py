@@ -39,8 +39,7 @@ class Replica:
         _write(os.path.join(self._folder, "request.json"), json.dumps(self._request(words)).encode())
         with open(os.path.join(self._folder, "supervisor.err"), "ab") as errors:
             command = [*own_processes(), sys.executable, "-I", "-S", program, self._folder]
-            environment = {**os.environ, **words["marks"]}
-            environment.pop("CUDA_VISIBLE_DEVICES", None)
+            environment = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}  # Stoker says which
             self._child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment
             )
@@ -103,7 +102,7 @@ class Replica:
 
     def _request(self, words: dict[str, Any]) -> dict[str, Any]:
         """What the supervisor is told, with what only this node knows."""
-        request = {key: value for key, value in words.items() if key not in ("home", "server_url", "marks")}
+        request = {key: value for key, value in words.items() if key not in ("home", "server_url")}
         if not os.path.exists(words["python"]):  # the server's own: here Ray's stands for it
             python = words["python"]
             request["python"] = sys.executable
