@@ -46,18 +46,18 @@ told = json.loads(sys.argv[1])
 def read(path):
     return bool(open(path, "rb").read(1))
 
-def environments():
-    for path in glob.glob("/proc/[0-9]*/environ"):
+def of_processes(what):
+    for path in glob.glob(f"/proc/[0-9]*/{what}"):
         try:
-            if b"VICTIM_KEY=" in open(path, "rb").read():
-                return True
+            yield open(path, "rb").read()
         except OSError:
-            pass
-    return False
+            pass  # not ours to read, or it has just ended
+
+def environments():
+    return any(b"VICTIM_KEY=" in found for found in of_processes("environ"))
 
 def processes():
-    found = [open(path, "rb").read() for path in glob.glob("/proc/[0-9]*/cmdline")]
-    return any(told["name"].encode() in line and b"probes" not in line for line in found)  # but for our own arguments
+    return any(told["name"].encode() in words and b"probes" not in words for words in of_processes("cmdline"))  # not ours
 
 def connect(kind, address):
     with socket.socket(kind) as s:
@@ -114,11 +114,11 @@ def a_level(level: int, home: Path, **settings: object) -> Isolation:
 
 
 def hidden_file() -> str:
-    """A file that begins with a dot, in the home of who runs this; empty if there is none."""
+    """A file that begins with a dot, in the home of who runs this, and stays there; empty if there is none."""
     found = [
         path for path in Path(pwd.getpwuid(os.getuid()).pw_dir).glob(".*") if path.is_file() and path.stat().st_size
     ]
-    return str(found[0]) if found else ""
+    return str(min(found, key=lambda path: path.stat().st_mtime)) if found else ""
 
 
 def python(script: str, *args: str, owner: str = "ada", folders: tuple[str, ...] = ()) -> Launch:
