@@ -155,7 +155,7 @@ def build(
             clock=clock,
             images=images,
             check_room=lambda: room.check(home, "new jobs"),
-            folder_problem=lambda spec: isolation.problem(enact.folders(spec)),
+            folder_problem=lambda spec: isolation.problem(enact.folders(spec)) if nodes else "",
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),
@@ -175,10 +175,11 @@ def build(
     )
 
     def take_over(url: str) -> None:
-        live = store.world().attempts.values()
+        world = store.world()
         for name, engine in engines.items():
             engine.be_found_at(url)
-            engine.adopt([attempt.id for attempt in live if attempt.engine == name])
+            live = [attempt.id for attempt in world.attempts.values() if attempt.engine == name]
+            engine.adopt(live, [node for node in world.nodes.values() if node.engine == name and not node.pool])
 
     return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services, take_over=take_over)
 

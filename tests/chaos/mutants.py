@@ -31,8 +31,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="an old attempt's writes are accepted",
         file="api/dialects/replica.py",
-        old="        site.store.attempt(attempt)  # or there is none\n        raise Conflict",
-        new="        return site.store.attempt(attempt)\n        raise Conflict",
+        old="    if found.state is AttemptState.ENDED:\n        raise Conflict",
+        new="    if False:\n        raise Conflict",
     ),
     Mutant(
         name="devices are released before the processes are gone",

@@ -261,7 +261,7 @@ def test_a_file_with_an_old_time_is_kept_too(engine: LocalEngine, tmp_path: Path
     "text",
     [
         *("{", "[]", '{"seen": "NONSENSE"}', '{"seen": "UP", "restarts": "x"}', '{"seen": "UP", "restarts": Infinity}'),
-        *("\x00", "[" * 100_000),
+        *("\x00", "[" * 100_000, '{"seen": "FAILED", "exit_code": "rm"}'),
     ],
 )
 def test_a_status_that_cannot_be_read_loses_this_replica_and_no_other(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stoker.core.launch import Launch
-from stoker.core.states import ReplicaState
+from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Engine
 from stoker.engines.ray.engine import RayEngine
 from stoker.runtime.zipapp import build
@@ -19,6 +20,9 @@ from tests.ray_cluster import RayCluster
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.live
+
+RUN = os.urandom(8).hex()
+"""What an earlier run of these tests may have left on this machine is not ours."""
 
 UNTIL_FLAG = """
 import os, sys, time
@@ -43,7 +47,7 @@ def a_ray_engine(home: Path, cluster: RayCluster) -> RayEngine:
         cluster.address,
         runtime=Path(build(str(home / "cache"))),
         server_url="http://127.0.0.1:9",
-        token=lambda attempt: f"{home} {attempt}",
+        token=lambda attempt: f"{RUN} {home} {attempt}",
     )
     wait_until(engine.nodes)
     return engine
@@ -65,6 +69,38 @@ class TestRayEngine(EngineContract):
 
     def end(self, engine: Engine) -> None:
         self.flag.touch()
+
+    def test_who_is_told_to_stop_has_its_grace(self, engine: Engine, tmp_path: Path) -> None:
+        script = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (open(sys.argv[1] + ".saved", "x").close(), sys.exit(0)))
+open(sys.argv[1] + ".begun", "x").close()
+time.sleep(60)
+"""
+        launch = a_launch(sys.executable, "-c", script, str(self.flag), node=self.ray.nodes()[0].name)
+        engine.start(engine.render(launch))
+        wait_until(self.flag.with_suffix(".begun").exists)
+        engine.stop(ATTEMPT, force=False)
+        wait_until(self.flag.with_suffix(".saved").exists)
+
+    @pytest.mark.parametrize(
+        "text", ['{"seen": "FAILED", "exit_code": "rm"}', '{"seen": "FAILED", "restarts": "x"}', "[" * 9999]
+    )
+    def test_what_a_program_writes_into_its_status_harms_nobody_else(self, engine: Engine, text: str) -> None:
+        script = """
+import glob, os, sys, time
+open(sys.argv[1] + ".begun", "x").close()
+folder = os.path.dirname(os.getcwd())
+while True:
+    open(os.path.join(folder, "status.json"), "w").write(sys.argv[2])
+    time.sleep(0.01)
+"""
+        launch = a_launch(sys.executable, "-c", script, str(self.flag), text, node=self.ray.nodes()[0].name)
+        engine.start(engine.render(launch))
+        wait_until(self.flag.with_suffix(".begun").exists)
+        look(engine)
+        engine.stop(ATTEMPT, force=True)
+        assert until(engine, *FINAL_REPLICA_STATES).state in (ReplicaState.LOST, ReplicaState.FAILED)
 
     def test_the_nodes_are_rays(self, engine: Engine) -> None:
         (node,) = engine.nodes()

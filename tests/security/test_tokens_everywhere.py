@@ -39,7 +39,7 @@ def app(stoker: Stoker) -> ASGIApp:
 def state_of(stoker: Stoker) -> tuple[object, ...]:
     """All that a request could have changed, but for the log that tells of it."""
     found = [path for path in stoker.config.home.rglob("*") if path.is_file()]
-    files = [path for path in found if "db" not in path.name and path.name != "audit.log"]
+    files = [path for path in found if "db" not in path.name and path.name != "audit-refused.log"]
     return stoker.store.position(), sorted(files), [path.read_bytes() for path in sorted(files)]
 
 

@@ -1,6 +1,6 @@
 """The audit log: every request that may change something, as a JSON line: when, who, from where, what, and how it was answered.
 
-And every wrong token, of nobody's, as long as these are answered at once.
+Wrong tokens have a file of their own, `audit-refused.log`: nobody washes out what others did by sending more of them.
 
 What befalls jobs stands in their story as well, with `by`. Ending the server, writing files and making tokens stand here alone.
 """
@@ -25,6 +25,10 @@ class Audit:
 
     path: Path
     clock: Callable[[], float] = time.time
+
+    def refused(self) -> Audit:
+        """The log of wrong tokens, beside it."""
+        return Audit(self.path.with_name("audit-refused.log"), self.clock)
 
     def note(self, *, user: str, address: str, method: str, path: str, status: int) -> None:
         """One request, answered. The query is left out: addresses may hold what is secret."""

@@ -168,7 +168,7 @@ class Guard:
     def _wrong(self, scope: Scope, shown: str, message: str, fix: str = "") -> Unauthenticated:
         if shown:
             self.wrong_tokens.note(_address(scope))  # or it is one too many: what is repeated for ever fills no log
-            self._note(scope, "", 401)
+            self._note(self.audit.refused(), scope, "", 401)
         return Unauthenticated(message, fix=fix)
 
     def _noted(self, scope: Scope, access: Access, send: Send) -> Send:
@@ -178,14 +178,15 @@ class Guard:
 
         async def noted(event: Event) -> None:
             if event["type"] == "http.response.start":
-                self._note(scope, access.user, event["status"])
+                self._note(self.audit, scope, access.user, event["status"])
             await send(event)
 
         return noted
 
-    def _note(self, scope: Scope, user: str, status: int) -> None:
+    @staticmethod
+    def _note(audit: Audit, scope: Scope, user: str, status: int) -> None:
         method = scope.get("method", "GET")
-        self.audit.note(user=user, address=_address(scope), method=method, path=scope["path"], status=status)
+        audit.note(user=user, address=_address(scope), method=method, path=scope["path"], status=status)
 
 
 def is_of_replica(path: str) -> bool:

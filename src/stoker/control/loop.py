@@ -13,7 +13,7 @@ from typing import TypeGuard
 from stoker.clock import Clock
 from stoker.core.changes import Change, CordonNode, MoveAttempt, NodeFailed
 from stoker.core.errors import Conflict, Deposed, StokerError
-from stoker.core.job import Job
+from stoker.core.job import Attempt, Job
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
 from stoker.engines.base import Engine
@@ -66,6 +66,7 @@ class Loop:
     _term: int | None = None  # in which it decides
     _stopping: threading.Event = field(default_factory=threading.Event)
     _said: str = ""  # of what goes wrong now
+    _ended: list[Attempt] = field(default_factory=list)  # and not forgotten yet
     _thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class Loop:
         written = nodes + self._commit([*observe_replicas(self.engines, world, self.logs, now), *over])
         # 2. What follows from it, and who is next.
         settled = self._scheduler.settle(world, now)
-        ended = [world.attempts[change.attempt] for change in settled if _ends(change)]
+        self._ended += [world.attempts[change.attempt] for change in settled if _ends(change)]
         self._carry(settled)
         cordons = self._carry(self._lemons(settled, now))
         gone = self._carry(rehearsals_gone(world))
@@ -105,10 +106,12 @@ class Loop:
         # 3. What is done.
         orders = self._scheduler.due(world, now)
         refused = self._commit(self.enact(orders, world, now)) if orders else 0
-        for attempt in ended:
-            self.leases.forget(attempt)
-            if attempt.engine in self.engines:
-                self.engines[attempt.engine].forget(attempt.id)
+        while self._ended:  # also those of a round that failed after they had ended
+            attempt = self._ended.pop()
+            if attempt.id not in self._world.attempts:
+                self.leases.forget(attempt)
+                if attempt.engine in self.engines:
+                    self.engines[attempt.engine].forget(attempt.id)
         return bool(refused or (written and (orders or self._scheduler.is_due)))
 
     def _lemons(self, settled: Sequence[Change], now: float) -> list[CordonNode]:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from stoker.core.changes import Change, NodeGone, NodeSeen, Note
+from stoker.core.errors import StokerError
 from stoker.core.ids import replica_name
 from stoker.core.job import Attempt
 from stoker.core.node import Node
@@ -113,6 +114,6 @@ def _fetch_lines(engine: Engine, attempt: Attempt, seen: Seen, logs: Lines) -> b
             if len(part) < _LINES_AT_ONCE:
                 return True
         return False
-    except OSError as error:
+    except (OSError, StokerError) as error:
         _log.error("the last lines of %s/%s cannot be kept yet: %s", attempt.id, replica, error)
         return False

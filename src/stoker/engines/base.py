@@ -91,8 +91,8 @@ class ServedEngine(Engine, Protocol):
         """Let replicas find the server there, also those of an earlier one."""
         ...
 
-    def adopt(self, live: Collection[str]) -> None:
-        """Take over what an earlier server has started. What is of no live attempt is ended."""
+    def adopt(self, live: Collection[str], nodes: Sequence[Node] = ()) -> None:
+        """Take over what an earlier server has started. What is of no live attempt is ended. `nodes`: as they were last known."""
         ...
 
     def listen(self, ring: Callable[[], None]) -> None:

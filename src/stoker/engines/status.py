@@ -10,14 +10,18 @@ from stoker.core.states import ReplicaState, Standing
 
 from .base import Seen
 
+BAD_STATUS = (ValueError, TypeError, OverflowError)
+"""What reading a status raises into which somebody else has written."""
+
 
 def seen_of(replica: Replica, status: Mapping[str, Any]) -> Seen:
-    """What is seen of a replica by its status. Raises ValueError or TypeError for one that no supervisor wrote."""
+    """What is seen of a replica by its status. Raises one of BAD_STATUS for one that no supervisor wrote."""
+    code = status.get("exit_code")
     return Seen(
         role=replica.role,
         index=replica.index,
         state=ReplicaState(status.get("seen", ReplicaState.NOTHING)),
-        exit_code=status.get("exit_code"),
+        exit_code=None if code is None else int(code),
         message=text_of(status.get("message", "")),
         addresses=tuple(map(text_of, status.get("addresses", ()))),
         out_of_memory=bool(status.get("out_of_memory")),

@@ -91,8 +91,8 @@ def download(project: str, number: str, replica: str, file: int, request: Reques
 def _live(site: Services, attempt: str) -> Attempt:
     with site.live.look() as world:
         found = world.attempts.get(attempt)
-    if found is None:
-        site.store.attempt(attempt)  # or there is none
+    found = found or site.store.attempt(attempt)
+    if found.state is AttemptState.ENDED:
         raise Conflict(f"attempt {attempt} has ended")
     return found
 

@@ -29,7 +29,7 @@ from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
 
 from ..base import Request, Seen
-from ..status import seen_of
+from ..status import BAD_STATUS, seen_of
 from .isolation import LEVEL_0, Isolation
 from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
 from .log_file import read_log
@@ -175,7 +175,7 @@ class LocalEngine:
             for a in attempts.values()
         }
 
-    def adopt(self, live: Collection[str]) -> None:
+    def adopt(self, live: Collection[str], nodes: Sequence[Node] = ()) -> None:
         """Take over what an earlier server left here. What is of no live attempt is ended at once: its devices count as free."""
         kept: set[str] = set()
         for attempt in attempts_in(self._runs):
@@ -218,7 +218,7 @@ class LocalEngine:
         lives = (spawned is not None and spawned.lives()) or folder.supervisor_lives()
         try:
             seen = self._judged(replica, folder, lives, was_spawned=spawned is not None)
-        except (ValueError, TypeError, OSError, OverflowError) as error:
+        except (*BAD_STATUS, OSError) as error:
             # Somebody wrote into our files: this replica is lost, and no other.
             _signal(folder, signal.SIGKILL)
             message = f"its status cannot be read: {error}"

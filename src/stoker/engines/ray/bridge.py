@@ -87,15 +87,21 @@ class Bridge:
 
     def _keep(self) -> None:
         while not self._closed.is_set():
-            with subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environment
-            ) as process:
-                try:
-                    self._listen(process)
-                finally:
-                    process.kill()
-                    self._lose()
+            try:
+                self._run_one()
+            except Exception:
+                _log.exception("the way to the Ray cluster broke; another is looked for")
             self._closed.wait(PAUSE_SECONDS)
+
+    def _run_one(self) -> None:
+        with subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environment
+        ) as process:
+            try:
+                self._listen(process)
+            finally:
+                process.kill()
+                self._lose()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None

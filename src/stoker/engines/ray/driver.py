@@ -26,7 +26,12 @@ from typing import Any
 
 import ray
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
-from ray.util.placement_group import get_placement_group, placement_group, remove_placement_group
+from ray.util.placement_group import (
+    get_placement_group,
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+)
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from stoker.core.ids import attempt_of_replica
@@ -35,6 +40,10 @@ from stoker.engines.ray.inventory import name_of
 
 NODES_SECONDS = 1.0
 ANSWER_SECONDS = 10.0
+ASKED_SECONDS = 30.0
+NODE_SECONDS = 10.0
+"""So long after an actor Ray may take to notice that its node is gone, too."""
+
 _LOOK_SECONDS = 0.1
 _AGAIN_SECONDS = 1.0
 
@@ -49,6 +58,8 @@ class Driver:
         self._gcs_address: str = ray.get_runtime_context().gcs_address
         self._handles: dict[str, Any] = {}
         self._ends: dict[Any, str] = {}  # the call that returns when it ends → replica
+        self._unanswered: dict[str, float] = {}  # replica that could not be asked → when it is asked again
+        self._lost: dict[str, tuple[float, str]] = {}  # replica whose actor is gone → when that is told, and why
         self._lock = threading.Lock()
         ray.cloudpickle.register_pickle_by_value(replica_module)
         self._actor = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=8)(
@@ -69,6 +80,12 @@ class Driver:
     def wait(self) -> None:
         """Tell every end, for ever."""
         while True:
+            now = time.monotonic()
+            for name in [name for name, due in list(self._unanswered.items()) if due <= now]:
+                del self._unanswered[name]
+                self._ask(name)
+            for name in [name for name, (due, _) in list(self._lost.items()) if due <= now]:
+                self._tell({"event": "lost", "replica": name, "why": self._lost.pop(name)[1]})
             with self._lock:
                 calls = list(self._ends)
             ended = ray.wait(calls, num_returns=len(calls), timeout=_LOOK_SECONDS)[0] if calls else []
@@ -115,44 +132,60 @@ class Driver:
                 found[name] = False
         self._tell({"event": "found", "replicas": found})
 
-    def stop(self, attempt: str, replicas: list[str], force: bool) -> None:
-        """Tell them to end. One that has no place yet gets none."""
+    def stop(self, attempt: str, force: bool) -> None:
+        """Tell them to end. A gang that has no places yet gets none."""
         group = self._group(attempt)
-        if group is not None and not group.wait(0):
+        if group is not None and placement_group_table(group)["state"] in ("PENDING", "RESCHEDULING"):
             remove_placement_group(group)
-        for name in replicas:
-            if name in self._handles:
-                self._handles[name].stop.remote(force)
+        for handle in self._handles_of(attempt).values():
+            handle.stop.remote(force)
 
     def lines(self, replica: str, after: int) -> Any:
-        """The records of a replica's log after a number."""
+        """The next records of a replica's log after a number; none of one that is gone."""
         if replica not in self._handles:
             return []
-        return ray.get(self._handles[replica].lines.remote(after), timeout=ANSWER_SECONDS)
+        try:
+            return ray.get(self._handles[replica].lines.remote(after), timeout=ANSWER_SECONDS)
+        except ActorDiedError:
+            return []
 
     def keep(self, attempts: list[str], url: str) -> None:
         """Of what an earlier server has started, let these attempts find us; the rest ends."""
-        for name in self._names():
-            attempt = attempt_of_replica(name)
-            if attempt in attempts:
-                ray.get_actor(name, namespace=self._namespace).be_found_at.remote(url)
-            else:
-                self._watch(name, ray.get_actor(name, namespace=self._namespace))
-                self.forget(attempt, [name])
+        names = self._names()
+        for name in names:
+            if attempt_of_replica(name) in attempts:
+                handle = self._actor_of(name)
+                if handle is not None:
+                    handle.be_found_at.remote(url)
+        for attempt in sorted({attempt_of_replica(name) for name in names} - {*attempts}):
+            self.forget(attempt)
 
-    def forget(self, attempt: str, replicas: list[str]) -> None:
+    def forget(self, attempt: str) -> None:
         """Give back its places, with what is in them."""
-        for name in replicas:
-            handle = self._handles.pop(name, None)
-            if handle is not None:
-                try:
-                    ray.get(handle.tidy.remote(), timeout=ANSWER_SECONDS)
-                except RayError:
-                    pass
-                ray.kill(handle)
+        handles = self._handles_of(attempt)
+        calls = [handle.tidy.remote() for handle in handles.values()]
+        if calls:
+            ray.wait(calls, num_returns=len(calls), timeout=ANSWER_SECONDS)
+        for name, handle in handles.items():
+            self._handles.pop(name, None)
+            ray.kill(handle)
         group = self._group(attempt)
         if group is not None:
             remove_placement_group(group)
+
+    def _handles_of(self, attempt: str) -> dict[str, Any]:
+        """The actors of an attempt, also those that an earlier driver made."""
+        known = {n: handle for n, handle in self._handles.items() if attempt_of_replica(n) == attempt}
+        if known:
+            return known
+        found = {n: self._actor_of(n) for n in self._names() if attempt_of_replica(n) == attempt}
+        return {name: handle for name, handle in found.items() if handle is not None}
+
+    def _actor_of(self, name: str) -> Any:
+        try:
+            return ray.get_actor(name, namespace=self._namespace)
+        except ValueError:
+            return None
 
     def _names(self) -> list[str]:
         """The replicas that are there, whoever started them."""
@@ -174,21 +207,33 @@ class Driver:
     def _watch(self, name: str, handle: Any) -> None:
         if name not in self._handles:
             self._handles[name] = handle
+            self._ask(name)
+
+    def _ask(self, name: str) -> None:
+        """Ask one that is still ours for its end; for a while, since a call keeps one of its threads, also when we are gone."""
+        handle = self._handles.get(name)
+        if handle is not None:
+            call = handle.wait.remote(ASKED_SECONDS)
             with self._lock:
-                self._ends[handle.wait.remote()] = name
+                self._ends[call] = name
 
     def _tell_end(self, call: Any) -> None:
         with self._lock:
             name = self._ends.pop(call)
         try:
-            self._tell({"event": "ended", "replica": name, "status": ray.get(call)})
-        except ActorUnavailableError:
-            time.sleep(_AGAIN_SECONDS)  # it may be there, and may be gone: it is asked again
-            with self._lock:
-                self._ends[self._handles[name].wait.remote()] = name
-        except ActorDiedError as error:
-            self._tell({"event": "lost", "replica": name, "why": _first_line(error)})
-        except RayError as error:
+            status = ray.get(call)
+            if status is None:
+                self._ask(name)
+            else:
+                self._tell({"event": "ended", "replica": name, "status": status})
+        except ActorUnavailableError:  # it may be there, and may be gone: it is asked again
+            self._unanswered[name] = time.monotonic() + _AGAIN_SECONDS
+        except ActorDiedError as error:  # perhaps with its node, of which Ray tells later
+            self._lost[name] = (time.monotonic() + NODE_SECONDS, _first_line(error))
+        except RayError as error:  # it cannot tell: what it has started ends with it
+            handle = self._handles.get(name)
+            if handle is not None:
+                ray.kill(handle)
             self._tell({"event": "lost", "replica": name, "why": _first_line(error)})
 
 

@@ -10,7 +10,11 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,9 +28,12 @@ from stoker.core.node import Node, NodeState
 from stoker.core.states import ReplicaState
 
 from ..base import Request, Seen
-from ..status import seen_of
+from ..status import BAD_STATUS, seen_of
 from .bridge import Bridge
 from .inventory import nodes_of
+
+_MOST_LEFT = 10_000
+_CLOSE_SECONDS = 10.0
 
 
 class RayEngine:
@@ -61,6 +68,9 @@ class RayEngine:
         ] = {}  # replica id → whether it has an actor, as far as was asked since Ray was reached
         self._asked: set[str] = set()  # replicas that are being looked for
         self._ends: dict[str, Mapping[str, Any]] = {}  # replica id → its last status, or {"lost": why}
+        self._told_to_stop: dict[str, bool] = {}  # attempt → whether by force, since Ray was reached
+        self._leaving: set[str] = set()  # attempts whose places Ray has not given back yet
+        self._left: OrderedDict[str, None] = OrderedDict()  # those that were forgotten last: no news of them counts
         self._ring: Callable[[], None] = lambda: None
         self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard, environment=environment)
 
@@ -127,6 +137,9 @@ class RayEngine:
         with self._lock:
             if any(name in self._ends or self._known.get(name) for name in names):
                 return
+            for name in names:  # whatever comes of it, what was known before is old: it is looked for after this
+                self._known.pop(name, None)
+                self._asked.discard(name)
         secret = {"token": self._token(request.attempt), "server_url": self._server_url}
         replicas = {name: {**w, "request": {**w["request"], **secret}} for name, w in request.replicas.items()}
         try:
@@ -139,18 +152,19 @@ class RayEngine:
             self._known.update(dict.fromkeys(names, True))
 
     def stop(self, attempt: str, *, force: bool) -> None:
-        """Raise the fence, which is in the home, and have its actors end their programs."""
+        """Raise the fence, which is in the home, and have its actors end their programs, once gently and once by force."""
         fence = self._fence(attempt)
-        is_new = not fence.exists()
         fence.parent.mkdir(parents=True, exist_ok=True)
         fence.touch()
         with self._lock:
-            names = [name for name in self._known if attempt_of_replica(name) == attempt and name not in self._ends]
-        if (is_new or force) and names:
+            told = self._told_to_stop.get(attempt)
+        if told is None or (force and not told):
             try:
-                self._bridge.tell("stop", attempt=attempt, replicas=names, force=force)
+                self._bridge.tell("stop", attempt=attempt, force=force)
             except Unavailable:
-                fence.unlink()  # it is told again
+                return  # it is told again
+            with self._lock:
+                self._told_to_stop[attempt] = force
 
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """What Ray has told so far. Of what is on a node that is gone, and of all while Ray is away, nothing."""
@@ -177,11 +191,12 @@ class RayEngine:
                     self._asked.difference_update(unknown)
         return found
 
-    def adopt(self, live: Collection[str]) -> None:
-        """Take over what an earlier server left there. What is of no live attempt is ended, as soon as Ray is reached."""
+    def adopt(self, live: Collection[str], nodes: Sequence[Node] = ()) -> None:
+        """Take over what an earlier server left there, as soon as Ray is reached. Until then its nodes are DOWN."""
         with self._lock:
             self._live = frozenset(live)
-        self._end_strays()
+            self._nodes = self._nodes or tuple(replace(node, state=NodeState.DOWN) for node in nodes)
+        self._tell_what_is_due()
 
     def listen(self, ring: Callable[[], None]) -> None:
         """Call `ring` whenever Ray has told something new."""
@@ -192,38 +207,48 @@ class RayEngine:
         return f"Ray at {self._address}: {self._bridge.problem}" if self._bridge.problem else ""
 
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
-        """The lines that lie on the replica's node. Raises Unavailable."""
+        """The lines that lie on the replica's node. Raises Unavailable while nobody can say whether there are any."""
         name = f"{attempt}/{replica}"
         with self._lock:
-            if not self._known.get(name):
-                return iter(())
-        return iter(self._bridge.ask("lines", replica=name, after=after))
+            is_known, is_lost = self._known.get(name), "lost" in self._ends.get(name, ())
+        if is_known is None and not is_lost and not self._fence(attempt).exists():
+            raise Unavailable(f"the lines of {name} are on a node, and Ray is not reached now")
+        while is_known and not is_lost and (lines := self._bridge.ask("lines", replica=name, after=after)):
+            yield from lines
+            after = lines[-1]["n"]
 
     def forget(self, attempt: str) -> None:
-        """Its places are given back."""
+        """Its places are given back; if Ray is away, when it is reached."""
         with self._lock:
-            names = [name for name in (*self._known, *self._ends) if attempt_of_replica(name) == attempt]
-            for name in names:
-                self._known.pop(name, None)
-                self._ends.pop(name, None)
-                self._asked.discard(name)
-        try:
-            self._bridge.tell("forget", attempt=attempt, replicas=sorted(set(names)))
-        except Unavailable:
-            pass  # they are found when the next server takes over
+            for names in (self._known, self._ends):
+                for name in [name for name in names if attempt_of_replica(name) == attempt]:
+                    del names[name]
+            self._asked = {name for name in self._asked if attempt_of_replica(name) != attempt}
+            self._told_to_stop.pop(attempt, None)
+            self._leaving.add(attempt)
+            self._left[attempt] = None
+            if len(self._left) > _MOST_LEFT:
+                self._left.popitem(last=False)
+        self._tell_what_is_due()
 
     def close(self) -> None:
-        """Leave the cluster. What runs there runs on."""
+        """Leave the cluster, when what was forgotten has been given back. What runs there runs on."""
+        until = time.monotonic() + _CLOSE_SECONDS
+        while self._leaving and not self._bridge.problem and time.monotonic() < until:
+            time.sleep(0.02)
         self._bridge.close()
 
     def _seen(self, attempt: str, name: str, replica: Replica, *, is_up: bool) -> Seen | None:
         end = self._ends.get(name)
         if end is not None and "lost" not in end:
-            return seen_of(replica, end)
+            try:
+                return seen_of(replica, end)
+            except BAD_STATUS as error:  # the program wrote into it
+                end = {"lost": f"its status cannot be read: {error}"}
         if not is_up:
             return None  # it may run on there
         if end is not None:
-            return seen_of(replica, {**end, "seen": ReplicaState.LOST, "message": end["lost"]})
+            return seen_of(replica, {"seen": ReplicaState.LOST, "message": end["lost"]})
         is_there = self._known.get(name)
         if is_there:
             return seen_of(replica, {"seen": max(replica.seen, ReplicaState.STARTING, key=list(ReplicaState).index)})
@@ -241,29 +266,43 @@ class RayEngine:
                 case {"event": "gone"}:
                     self._known.clear()
                     self._asked.clear()
+                    self._told_to_stop.clear()
                     self._nodes = tuple(replace(node, state=NodeState.DOWN) for node in self._nodes)
                 case {"event": "nodes", "rows": rows}:
                     self._nodes = nodes_of(rows, self._lease_seconds)
                 case {"event": "found", "replicas": replicas}:
                     self._known.update(replicas)
-                case {"event": "ended", "replica": name, "status": status}:
+                case {"event": "ended", "replica": name, "status": status} if (
+                    attempt_of_replica(name) not in self._left
+                ):
                     self._ends[name] = status
-                case {"event": "lost", "replica": name, "why": why}:
+                case {"event": "lost", "replica": name, "why": why} if attempt_of_replica(name) not in self._left:
                     self._ends[name] = {"lost": why}
         if said["event"] == "connected":
-            self._end_strays()
+            self._tell_what_is_due()
         self._ring()
 
-    def _end_strays(self) -> None:
+    def _tell_what_is_due(self) -> None:
+        """What Ray has not heard or not done yet: whom to keep, and whose places to give back."""
         with self._lock:
-            live, self._live = self._live, None
-        if live is None:
-            return
+            live, leaving = self._live, sorted(self._leaving)
         try:
-            self._bridge.tell("keep", attempts=sorted(live), url=self._server_url)
+            if live is not None:
+                self._bridge.tell("keep", attempts=sorted(live), url=self._server_url).add_done_callback(self._kept)
+            for attempt in leaving:
+                self._bridge.tell("forget", attempt=attempt).add_done_callback(partial(self._gone, attempt))
         except Unavailable:
+            pass  # when it is reached
+
+    def _kept(self, answer: Future[Any]) -> None:
+        if answer.exception() is None:
             with self._lock:
-                self._live = live  # when it is reached
+                self._live = None  # what is started from now on is no stray
+
+    def _gone(self, attempt: str, answer: Future[Any]) -> None:
+        if answer.exception() is None:
+            with self._lock:
+                self._leaving.discard(attempt)
 
     def _check_way_back(self, request: Request) -> None:
         """Raise EngineError if the server listens where the replicas' nodes cannot reach it."""

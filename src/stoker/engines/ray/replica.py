@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from typing import Any
 
 _FINAL = ("SUCCEEDED", "FAILED", "LOST")
 _LOOK_SECONDS = 0.05
 _LAST_WORDS = 500
+_LINES_AT_ONCE = 5000
 
 
 class Replica:
@@ -44,10 +46,11 @@ class Replica:
                 command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment
             )
 
-    def wait(self) -> dict[str, Any]:
-        """Until it has ended. Returns its last status; {"lost": why} if it left none."""
+    def wait(self, seconds: float) -> dict[str, Any] | None:
+        """Until it has ended, or for so long. Returns its last status; {"lost": why} if it left none; None: it goes on."""
         assert self._child is not None
-        while True:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
             has_exited = self._child.poll() is not None  # asked before the status is read
             status = self.status()
             if status.get("seen") in _FINAL:
@@ -55,34 +58,39 @@ class Replica:
             if has_exited:
                 return {**status, "lost": self._last_words() or "its supervisor is gone"}
             time.sleep(_LOOK_SECONDS)
+        return None
 
     def status(self) -> dict[str, Any]:
         """What the supervisor last knew; empty if it has not said anything yet."""
         try:
             with open(os.path.join(self._folder, "status.json"), encoding="utf-8") as file:
-                found: dict[str, Any] = json.load(file)
-                return found
-        except (FileNotFoundError, ValueError):
+                found = json.load(file)
+        except (OSError, ValueError, RecursionError):
             return {}
+        return found if isinstance(found, dict) else {}
 
     def stop(self, force: bool) -> None:
         """Have it end: its program gets the grace; or at once, with everything that it has started."""
-        _write(self._stop_file, b"")
+        with suppress(FileNotFoundError):  # it was tidied up
+            open(self._stop_file, "ab").close()
         if force and self._child is not None:
             self._child.kill()
 
     def lines(self, after: int) -> list[dict[str, Any]]:
-        """The records of its log after a number."""
-        found = []
+        """The records of its log after a number, some at a time."""
+        found: list[dict[str, Any]] = []
         try:
             with open(os.path.join(self._folder, "log.jsonl"), "rb") as file:
                 for line in file:
                     try:
                         record = json.loads(line)
-                        if record["n"] > after:
-                            found.append(record)
-                    except (ValueError, KeyError, TypeError):
-                        continue  # cut off by a crash
+                        n, t, s, m = int(record["n"]), float(record["t"]), str(record["s"]), str(record["m"])
+                    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+                        continue  # cut off by a crash, or the program wrote it
+                    if n > after:
+                        found.append({"n": n, "t": t, "s": s, "m": m.encode(errors="replace").decode()})
+                    if len(found) == _LINES_AT_ONCE:
+                        break
         except FileNotFoundError:
             pass
         return found
