@@ -57,7 +57,7 @@ def outside(stoker: Stoker) -> Iterator[Path]:
 
 def everything_outside(home: Path) -> dict[str, bytes]:
     """Every file of the home that is not in the bucket, but for those that the server itself writes to."""
-    own = ("stoker.db", "objects.db", "audit.log")
+    own = ("stoker.db", "objects.db", "audit.log", "audit-refused.log")
     files = [path for path in home.rglob("*") if path.is_file() and not path.name.startswith(own)]
     bucket = re.compile(rf"{home}/buckets/gs/(some-bucket|link|a)/.*", re.DOTALL)  # a spelling may name a lawful bucket
     return {str(path): path.read_bytes() for path in files if not bucket.fullmatch(str(path))}
