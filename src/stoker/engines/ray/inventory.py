@@ -7,6 +7,7 @@ https://docs.ray.io/en/latest/ray-core/scheduling/labels.html.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -43,7 +44,7 @@ def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
         accelerator=_accelerator(resources, labels) if resources.get("GPU") else "",
         devices=tuple(str(n) for n in range(int(resources.get("GPU", 0)))),
         vcpus=float(resources.get("CPU", 0.0)),
-        memory_gb=round(resources.get("memory", 0.0) / 2**30, 1),
+        memory_gb=math.floor(resources.get("memory", 0.0) / 2**30 * 10) / 10,  # never more than Ray has
         lease_seconds=lease_seconds,
     )
 
