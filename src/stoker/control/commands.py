@@ -40,9 +40,8 @@ class Commands:
     images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
     check_room: Callable[[], None] = lambda: None  # raises Unavailable while there is none for new jobs
-    folder_problem: Callable[[JobSpec], str] = lambda spec: (
-        ""
-    )  # why its programs may not write where it says; empty: they may
+    # Why its programs may not write where a job says; empty: they may.
+    folder_problem: Callable[[JobSpec], str] = lambda spec: ""
     queue_limit: QueueLimit | None = None  # None: no limit to what a user may have waiting
 
     def submit(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stoker.core.job import Attempt
-from stoker.core.launch import Launch
+from stoker.core.launch import Launch, LaunchFile, LaunchReplica
 from stoker.core.node import Node
 from stoker.core.states import ReplicaState, Standing
 
@@ -26,6 +26,35 @@ class Request:
 
     attempt: str
     replicas: Mapping[str, Mapping[str, Any]]  # `worker-0` → the engine's own words
+
+
+def words_of(launch: Launch, replica: LaunchReplica) -> dict[str, Any]:
+    """What a supervisor is told of its replica on any engine, but for what depends on the machine."""
+    return {
+        "attempt": launch.attempt,
+        "number": launch.number,
+        "role": replica.role,
+        "index": replica.index,
+        "is_alone": len(launch.replicas) == 1,
+        "convention": launch.convention,
+        "primary_name": launch.primary_name,
+        "told": launch.told,
+        "cloud_id": launch.attempt,
+        "is_container": replica.is_container,
+        "python": replica.python,
+        "command": list(replica.command),
+        "devices": list(replica.devices),
+        "grace_seconds": launch.grace_seconds,
+        "in_place": launch.in_place,
+        "hang_seconds": launch.hang_seconds,
+        "hold_seconds": launch.hold_seconds,
+        "packages": list(map(_file, launch.packages)),
+        "source": list(map(_file, launch.source)),
+    }
+
+
+def _file(file: LaunchFile) -> dict[str, Any]:
+    return {"number": file.number, "name": file.name, "stamp": file.stamp}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
 
-from ..base import Request, Seen
+from ..base import Request, Seen, words_of
 from ..status import BAD_STATUS, seen_of
 from .isolation import LEVEL_0, Isolation
 from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
@@ -85,38 +85,17 @@ class LocalEngine:
 
     def render(self, launch: Launch) -> Request:
         """The request file of every replica, but for the token and the server's address."""
-        files = {
-            kind: [{"number": f.number, "name": f.name, "stamp": f.stamp} for f in found]
-            for kind, found in (("packages", launch.packages), ("source", launch.source))
-        }
         isolation = self.isolation.words(launch.owner, launch.folders)
         return Request(
             attempt=launch.attempt,
             replicas={
                 replica_name(r.role, r.index): {
-                    "attempt": launch.attempt,
-                    "number": launch.number,
-                    "role": r.role,
-                    "index": r.index,
-                    "is_alone": len(launch.replicas) == 1,
-                    "convention": launch.convention,
-                    "primary_name": launch.primary_name,
-                    "told": launch.told,
-                    "cloud_id": launch.attempt,
-                    "is_container": r.is_container,
-                    "python": r.python,
-                    "command": list(r.command),
+                    **words_of(launch, r),
                     "env": {**r.env, **self._marks(launch.attempt, replica_name(r.role, r.index))},
                     "isolation": isolation,
-                    "devices": list(r.devices),
                     "visible_devices": self._visible_devices(r),
-                    "grace_seconds": launch.grace_seconds,
-                    "in_place": launch.in_place,
-                    "hang_seconds": launch.hang_seconds,
-                    "hold_seconds": launch.hold_seconds,
                     "host": HOST,
                     "loopback_interface": "lo0" if sys.platform == "darwin" else "lo",
-                    **files,
                 }
                 for r in launch.replicas
             },

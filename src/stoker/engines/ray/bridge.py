@@ -33,12 +33,9 @@ class Bridge:
         namespace: str,
         *,
         heard: Callable[[Mapping[str, Any]], None],
-        python: str = sys.executable,
-        environment: Mapping[str, str] | None = None,
     ) -> None:
         """`heard` is called with every event, in one thread; with {"event": "gone"} whenever the driver has ended."""
-        self._command = [python, "-m", "stoker.engines.ray.driver", address, namespace]
-        self._environment = None if environment is None else dict(environment)
+        self._command = [sys.executable, "-m", "stoker.engines.ray.driver", address, namespace]
         self._heard = heard
         self._lock = threading.Lock()
         self._asked: dict[int, Future[Any]] = {}
@@ -94,9 +91,7 @@ class Bridge:
             self._closed.wait(PAUSE_SECONDS)
 
     def _run_one(self) -> None:
-        with subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environment
-        ) as process:
+        with subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             try:
                 self._listen(process)
             finally:

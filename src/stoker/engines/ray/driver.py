@@ -157,7 +157,8 @@ class Driver:
                 handle = self._actor_of(name)
                 if handle is not None:
                     handle.be_found_at.remote(url)
-        for attempt in sorted({attempt_of_replica(name) for name in names} - {*attempts}):
+        ours = {attempt_of_replica(name) for name in self._handles}  # since started by us, or asked for: no strays
+        for attempt in sorted({attempt_of_replica(name) for name in names} - {*attempts} - ours):
             self.forget(attempt)
 
     def forget(self, attempt: str) -> None:

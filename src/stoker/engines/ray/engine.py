@@ -27,7 +27,7 @@ from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node, NodeState
 from stoker.core.states import ReplicaState
 
-from ..base import Request, Seen
+from ..base import Request, Seen, words_of
 from ..status import BAD_STATUS, seen_of
 from .bridge import Bridge
 from .inventory import nodes_of
@@ -48,31 +48,27 @@ class RayEngine:
         server_url: str,
         token: Callable[[str], str],
         lease_seconds: float = 30.0,
-        environment: Mapping[str, str] | None = None,
     ) -> None:
         """`address`: of Ray's head, host:port. `token`: attempt id → the token its replicas may use. `runtime`: the zipapp.
 
         `lease_seconds`: how long a replica runs on that reaches neither the server nor Ray's head.
         """
         self._fences = home / "runs"
-        self._home_mark = hashlib.sha256(token("home").encode()).hexdigest()[
-            :12
-        ]  # wherever the home lies, and no other's
+        # The same wherever the home lies, and no other home's.
+        self._home_mark = hashlib.sha256(token("home").encode()).hexdigest()[:12]
         self._runtime, self._server_url, self._token, self._lease_seconds = runtime, server_url, token, lease_seconds
         self._lock = threading.Lock()
         self._address = address
         self._nodes: tuple[Node, ...] = ()
         self._live: frozenset[str] | None = None  # the attempts that are not to be ended when Ray is first reached
-        self._known: dict[
-            str, bool
-        ] = {}  # replica id → whether it has an actor, as far as was asked since Ray was reached
+        self._known: dict[str, bool] = {}  # replica id → whether it has an actor, as was asked since Ray was reached
         self._asked: set[str] = set()  # replicas that are being looked for
         self._ends: dict[str, Mapping[str, Any]] = {}  # replica id → its last status, or {"lost": why}
         self._told_to_stop: dict[str, bool] = {}  # attempt → whether by force, since Ray was reached
         self._leaving: set[str] = set()  # attempts whose places Ray has not given back yet
         self._left: OrderedDict[str, None] = OrderedDict()  # those that were forgotten last: no news of them counts
         self._ring: Callable[[], None] = lambda: None
-        self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard, environment=environment)
+        self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard)
 
     def be_found_at(self, server_url: str) -> None:
         """Let replicas find the server there, also those of an earlier one."""
@@ -85,10 +81,6 @@ class RayEngine:
 
     def render(self, launch: Launch) -> Request:
         """What each actor is told, but for the token and the server's address."""
-        files = {
-            kind: [{"number": f.number, "name": f.name, "stamp": f.stamp} for f in found]
-            for kind, found in (("packages", launch.packages), ("source", launch.source))
-        }
         return Request(
             attempt=launch.attempt,
             replicas={
@@ -96,32 +88,15 @@ class RayEngine:
                     "node": r.node,
                     "resources": _resources(r),
                     "request": {
-                        "attempt": launch.attempt,
-                        "number": launch.number,
-                        "role": r.role,
-                        "index": r.index,
-                        "is_alone": len(launch.replicas) == 1,
-                        "convention": launch.convention,
-                        "primary_name": launch.primary_name,
-                        "told": launch.told,
-                        "cloud_id": launch.attempt,
-                        "is_container": r.is_container,
-                        "python": r.python,
-                        "command": list(r.command),
+                        **words_of(launch, r),
                         "env": {**r.env, "STOKER_REPLICA_ID": f"{launch.attempt}/{replica_name(r.role, r.index)}"},
                         "isolation": {"level": 0},
                         "cgroup": [],
-                        "devices": list(r.devices),
                         "visible_devices": ",".join(r.devices),
-                        "grace_seconds": launch.grace_seconds,
-                        "in_place": launch.in_place,
-                        "hang_seconds": launch.hang_seconds,
-                        "hold_seconds": launch.hold_seconds,
                         "lease_seconds": launch.lease_seconds,
                         "host": _host(r.node),
                         "loopback_interface": "lo" if is_loopback(_host(r.node)) else "",
                         "home": self._home_mark,
-                        **files,
                     },
                 }
                 for r in launch.replicas
@@ -137,6 +112,8 @@ class RayEngine:
         with self._lock:
             if any(name in self._ends or self._known.get(name) for name in names):
                 return
+            if self._live is not None:
+                self._live |= {request.attempt}  # no stray, should Ray be told only later whom to keep
             for name in names:  # whatever comes of it, what was known before is old: it is looked for after this
                 self._known.pop(name, None)
                 self._asked.discard(name)
