@@ -21,6 +21,7 @@ from stoker.hardware.accelerators import find_accelerator
 from stoker.registry import load, names
 from stoker.scheduling.books import ALL_ACCELERATORS, VCPUS
 
+from .site_pools import check_prices, read_budgets, read_pools
 from .site_queues import read_queues
 from .site_table import Problems, Table, a_count, a_duration, a_number, a_switch, one_of, shown, unknown
 
@@ -109,6 +110,8 @@ def _read_site(table: Table, more_regions: list[str]) -> Site:
     policies = names("policies")
     policy = table.read("policy", "" if "policy" in table else plain.policy, one_of("policy", policies))
     usual, options = plain.preemption, table.table("policy_options")
+    scaling = table.table("scaling")
+    region = more_regions[0] if more_regions else ""
     site = Site(
         policy=policy or plain.policy,
         policy_options=_read_options(options, policy) if policy else {},
@@ -125,8 +128,15 @@ def _read_site(table: Table, more_regions: list[str]) -> Site:
             cost_seconds=preemption.read("cost", usual.cost_seconds, a_duration),
         ),
         queues=read_queues(table.table("queues"), policies, more_regions),
+        pools=read_pools(table.table("pools"), region, more_regions),
+        idle_seconds=scaling.read("idle", plain.idle_seconds, a_duration),
+        patience_seconds=scaling.read("patience", plain.patience_seconds, a_duration),
+        budgets=read_budgets(table.table("budgets")),
     )
+    if site.budgets and table.is_well:
+        check_prices(site.pools, table.table("pools"))
     preemption.end()
+    scaling.end()
     table.end()
     return site
 

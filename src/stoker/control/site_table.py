@@ -95,6 +95,11 @@ class Table:
         """A table below this one; an empty one, if it is not there or no table."""
         return Table(self.read(key, {}, a_table), self._problems, (*self.path, key))
 
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing was found to be wrong so far, here or elsewhere in the file."""
+        return not self._problems.violations
+
     def keys(self) -> Iterable[str]:
         """Its keys, where they are names that nobody knows in advance."""
         return list(self._values)

@@ -57,6 +57,37 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Machines that are ordered when a job needs them, and given back when nobody does."""
+
+    name: str
+    machine: str = ""  # a catalog name, or empty for a shape of one's own
+    accelerator: str = ""  # a catalog name; empty: none
+    accelerators: int = 0  # of each machine
+    vcpus: float
+    memory_gb: float
+    region: str = ""
+    zone: str = ""  # empty: wherever the engine finds room
+    least: int = 0  # so many are there all the time
+    most: int
+    spot: bool = False  # it may be taken away at any time: only for jobs that give way
+    usd_per_hour: float | None = None  # of one machine; None: nobody knows
+    instance: str = ""  # what a cloud other than Google's calls such a machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Beyond which a project has no more machines ordered. None: no limit."""
+
+    usd_per_hour: float | None = None  # of all that it holds or has ordered at one time
+    usd_per_month: float | None = None  # of a calendar month, in UTC
+
+
+DEFAULT_BUDGET = "default"
+"""The budget of each project that has none of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """This installation's rules of scheduling."""
 
@@ -70,3 +101,11 @@ class Site:
     head_seconds: float = 14400.0  # after so long at the head, a job is overtaken by nobody
     preemption: Preemption = Preemption()
     defrag: bool = False  # move resumable jobs to make room for gangs
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+    idle_seconds: float = 600.0  # how long a machine of a pool stays that nobody uses
+    patience_seconds: float = 1200.0  # how long ordered machines may take to come, before others are ordered
+    budgets: Mapping[str, Budget] = field(default_factory=dict)  # by project
+
+    def budget(self, project: str) -> Budget:
+        """How much a project may spend."""
+        return self.budgets.get(project) or self.budgets.get(DEFAULT_BUDGET) or Budget()
