@@ -18,6 +18,7 @@ from stoker.core.spec import Group, JobSpec, Limits, Machine, Program, Retry
 from stoker.core.states import AttemptState, EndsWith, ReplicaState
 from stoker.engines.fake import FakeEngine
 from stoker.kinds.training import Training
+from stoker.scheduling.pools import machines_of
 from stoker.scheduling.rules import rules_of
 from stoker.store.base import Store
 from stoker.store.files import Files
@@ -133,6 +134,7 @@ class House:
     commands: Commands
     logs: Logs
     submitted: int = field(default=0)
+    made: int = field(default=0)  # machines of pools
 
     def submit(self, name: str = "j", **spec: Any) -> str:
         """Submit a job; returns its id."""
@@ -144,6 +146,20 @@ class House:
         for _ in range(times):
             self.clock.advance(seconds)
             self.loop.settle_down()
+
+    def come(self, *, most: int = 10_000) -> None:
+        """Machines that are wanted are there, at most so many of each pool, and those that are not are gone."""
+        pools = self.loop.rules.site.pools
+        there: dict[str, list[str]] = {name: [] for name in pools}
+        for node in self.engine.nodes():
+            if node.node_pool:
+                there[node.node_pool].append(node.name)
+        for name, count in self.engine.wanted.items():
+            fresh = machines_of(pools[name], range(len(there[name]), min(count, most)))
+            self.made += len(fresh)
+            self.engine.join(*(replace(n, name=f"{name}-{self.made - i}") for i, n in enumerate(fresh)))
+            self.engine.leave(*there[name][count:])
+        self.tick()
 
     def job(self, name: str = "j") -> Job:
         """The job as it is written."""
@@ -173,7 +189,7 @@ def a_house(
         files=files,
         runtimes=Runtimes(default="python", by_version={}),
     )
-    loop = Loop(store=store, logs=logs, engines={"fake": engine}, rules=rules, enact=enact, clock=clock)
+    loop = Loop(store=store, logs=logs, engines={"fake": engine}, rules=rules, enact=enact, clock=clock, elastic=engine)
     commands = Commands(store=store, files=files, rules=rules, clock=clock, rehearsal_engine="fake")
     loop.tick()
     return House(engine, clock, store, loop, commands, logs)

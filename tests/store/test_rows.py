@@ -20,12 +20,13 @@ from stoker.core.changes import (
     NodeSeen,
     Note,
     Open,
+    OrderMachines,
     Relabel,
     Release,
     Submit,
     UncordonNode,
 )
-from stoker.core.job import Reason
+from stoker.core.job import Ordered, Reason
 from stoker.core.node import Cordon
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
 from stoker.store.rows import decode_change, encode
@@ -50,6 +51,7 @@ EACH: list[Change] = [
         attempt="p/j.1", before=AttemptState.PLACED, after=AttemptState.STOPPING, at=1.0, cause=Cause.CANCELLED
     ),
     MoveJob(job="p/j", before=JobState.ACTIVE, after=JobState.QUEUED, at=2.0, message="m", counted=1, not_before=3.0),
+    OrderMachines(job="p/j", ordered=Ordered(machines=(("t4", 3),), zone="z", at=1.5)),
     Explain(job="p/j", reason=Reason(code="C", text="t", action="a")),
 ]
 

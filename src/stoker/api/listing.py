@@ -36,7 +36,7 @@ MOST_LOOKED_AT = 2000
 _AT_ONCE = 200
 _JOB_STATES: Mapping[ShownState, frozenset[JobState]] = {
     ShownState.QUEUED: frozenset({JobState.QUEUED}),
-    ShownState.PREPARING: frozenset({JobState.ACTIVE}),
+    ShownState.PREPARING: frozenset({JobState.QUEUED, JobState.ACTIVE}),
     ShownState.RUNNING: frozenset({JobState.ACTIVE}),
     ShownState.CANCELLING: frozenset({JobState.QUEUED, JobState.ACTIVE}),
     ShownState.SUCCEEDED: frozenset({JobState.SUCCEEDED}),

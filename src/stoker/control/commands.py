@@ -11,15 +11,25 @@ from stoker.core.errors import AlreadyExists, Conflict, NotFound
 from stoker.core.ids import job_id
 from stoker.core.images import StandIns
 from stoker.core.job import Job, Request
-from stoker.core.node import Cordon, Node
+from stoker.core.node import Cordon, Node, pool_record
 from stoker.core.spec import JobSpec
 from stoker.hardware.faults import closest, either
 from stoker.scheduling.doctor import is_held
+from stoker.scheduling.pools import not_there_yet
 from stoker.scheduling.rules import Rules
 from stoker.store.base import Listed, Store
 from stoker.store.files import Files
 
-from .admission import Fields, check_capacity, check_files, check_folders, check_images, check_queue, check_quota
+from .admission import (
+    Fields,
+    check_budget,
+    check_capacity,
+    check_files,
+    check_folders,
+    check_images,
+    check_queue,
+    check_quota,
+)
 from .queue_limit import QueueLimit
 
 OF_V1 = Fields()
@@ -99,8 +109,10 @@ class Commands:
         check_folders(self.folder_problem(spec), fields.folders)
         if not rehearse:
             present = self.store.nodes()
+            present += not_there_yet(self.rules.site, present)
             check_capacity(spec, present, self.rules, fields.shape)
             check_quota(spec, present, self.rules, fields.shape)
+            check_budget(project, spec, present, self.rules, fields.shape)
         row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
         return row, nodes
 
@@ -149,8 +161,9 @@ class Commands:
     def _check_node(self, node: str) -> None:
         """Raise NotFound for a node that is not there, and of which nothing is kept either."""
         world = self.store.world()
-        if node not in world.nodes and node not in world.records:
-            raise no_such_node(node, world.nodes)
+        pools = list(map(pool_record, self.rules.site.pools))
+        if node not in world.nodes and node not in world.records and node not in pools:
+            raise no_such_node(node, [*world.nodes, *pools])
 
 
 def no_such_node(node: str, known: Iterable[str]) -> NotFound:

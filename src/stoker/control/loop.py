@@ -14,13 +14,15 @@ from stoker.clock import Clock
 from stoker.core.changes import Change, CordonNode, MoveAttempt, NodeFailed
 from stoker.core.errors import Conflict, Deposed, StokerError
 from stoker.core.job import Attempt, Job
+from stoker.core.node import pool_record
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
-from stoker.engines.base import Engine
+from stoker.engines.base import ElasticEngine, Engine
 from stoker.scheduling.history import History
 from stoker.scheduling.nodes import lemons
 from stoker.scheduling.rules import Rules
 from stoker.scheduling.scheduler import Scheduler
+from stoker.scheduling.spending import month_start
 from stoker.store.base import Store
 
 from .enact import Enact
@@ -57,6 +59,7 @@ class Loop:
     clock: Clock
     hold: bool = False
     leases: Leases = field(default_factory=Leases)
+    elastic: ElasticEngine | None = None  # orders machines of the site's pools
     histories: Callable[[], History] = History  # what a new scheduler learns run times with
     _world: World = field(init=False)
     _scheduler: Scheduler = field(init=False)
@@ -92,7 +95,7 @@ class Loop:
         self._catch_up()
         world, now = self._world, self.clock.now()
         # 1. What is seen: written first, for a replica may tell of its end at the same moment, and the first word counts.
-        nodes = self._commit(self._nodes.look(world))
+        nodes = self._commit([*self._nodes.look(world), *self._refused(now)])
         over = self.leases.run_out(world, now, are_nodes_new=nodes > 0)
         written = nodes + self._commit([*observe_replicas(self.engines, world, self.logs, now), *over])
         # 2. What follows from it, and who is next.
@@ -104,6 +107,8 @@ class Loop:
         decided = self._carry(self._scheduler.decide(world, now).changes)
         written += self._commit([*settled, *cordons, *gone, *decided], is_carried=True)
         # 3. What is done.
+        if self.elastic is not None:
+            self.elastic.want(self._scheduler.wanted(world))
         orders = self._scheduler.due(world, now)
         refused = self._commit(self.enact(orders, world, now)) if orders else 0
         while self._ended:  # also those of a round that failed after they had ended
@@ -113,6 +118,23 @@ class Loop:
                 if attempt.engine in self.engines:
                     self.engines[attempt.engine].forget(attempt.id)
         return bool(refused or (written and (orders or self._scheduler.is_due)))
+
+    def _refused(self, now: float) -> list[NodeFailed]:
+        """What was ordered and does not come, on the account of the first for whom it was."""
+        found = []
+        for refusal in self.elastic.refusals() if self.elastic is not None else ():
+            waiting = next(
+                (
+                    job.id
+                    for job in self._world.jobs.values()
+                    if job.ordered and refusal.pool in dict(job.ordered.machines)
+                ),
+                None,
+            )
+            _log.warning("the pool %s: %s", refusal.pool, refusal.why)
+            if waiting is not None:  # nobody else asks for it
+                found.append(NodeFailed(node=pool_record(refusal.pool), job=waiting, at=now, what=refusal.why))
+        return found
 
     def _lemons(self, settled: Sequence[Change], now: float) -> list[CordonNode]:
         """The nodes that are to blame too often."""
@@ -222,6 +244,8 @@ class Loop:
         ended = self.store.ended(now - REMEMBERED_SECONDS, MOST_REMEMBERED)
         self._scheduler = Scheduler(self.rules, hold=self.hold, history=self.histories(), teaches=taught)
         self._scheduler.learn(ended, now)
+        if self.rules.site.budgets:
+            self._scheduler.learn_spending(self.store.attempts_since(month_start(now)), now)
         self._world = self.store.world()
         return ended
 

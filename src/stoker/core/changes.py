@@ -2,7 +2,8 @@
 
 Who may make which: commands make Submit, Cancel, Release, Relabel and Forget (the user's wish), CordonNode and UncordonNode (the
 admin's); observe makes Note, NodeSeen and NodeGone (what is seen); settle makes MoveAttempt, MoveJob, NodeFailed and the
-CordonNode that follows from faults, decide Open, Ask, Explain and the moves that go with an Ask. Nobody else makes any.
+CordonNode that follows from faults, decide Open, Ask, Explain, OrderMachines, and the moves that go with an Ask. Nobody else
+makes any. Of a pool of which ordered machines do not come NodeFailed is made by observe, and by decide if that takes too long.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .ids import job_of_attempt
-from .job import Attempt, Job, Reason
+from .job import Attempt, Job, Ordered, Reason
 from .node import Cordon, Node
 from .states import AttemptState, Cause, JobState, ReplicaState, Standing
 
@@ -166,6 +167,14 @@ class Explain:
     reason: Reason
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderMachines:
+    """A queued job gets machines ordered; or, with none, those that were ordered for it are not to come any more."""
+
+    job: str
+    ordered: Ordered | None
+
+
 Change: TypeAlias = (
     Submit
     | Cancel
@@ -183,6 +192,7 @@ Change: TypeAlias = (
     | MoveAttempt
     | MoveJob
     | Explain
+    | OrderMachines
 )
 
 
@@ -191,7 +201,7 @@ def job_of(change: Change) -> str:
     match change:
         case MoveAttempt() | Note() | Ask():
             return job_of_attempt(change.attempt)
-        case MoveJob() | Explain() | Cancel() | Release() | Relabel() | Forget() | NodeFailed():
+        case MoveJob() | Explain() | OrderMachines() | Cancel() | Release() | Relabel() | Forget() | NodeFailed():
             return change.job
         case Submit():
             return change.job.id

@@ -19,6 +19,15 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ordered:
+    """Machines that were ordered for a job, which starts when they are up."""
+
+    machines: tuple[tuple[str, int], ...]  # pool → how many were ordered of it
+    zone: str  # where its accelerators are to be; empty: it needs none, or it does not matter
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What the user sent, kept as it came: the dialect and the body (JSON text)."""
 
@@ -52,6 +61,7 @@ class Job:
     held_seconds: float = 0.0  # how long its ended attempts have held their machines, all together
     message: str = ""  # why it ended, when it did not succeed
     waits: Reason | None = None
+    ordered: Ordered | None = None
     revision: int = 1  # grows with every change a user can see; the etag is made of it
 
     @property
@@ -105,6 +115,8 @@ class Attempt:
         0.0  # its replicas end themselves when they could not renew for so long; 0: they have no lease
     )
     state: AttemptState = AttemptState.PLACED
+    usd_per_hour: float | None = None  # what the machines cost that it holds; None: nobody knows
+    ordered_usd_per_hour: float = 0.0  # of that, what is paid for machines that were ordered
     asked: Cause | None = None  # the scheduler's wish: PREEMPTED, DRAINED
     cause: Cause | None = None
     detail: str = ""

@@ -36,6 +36,8 @@ class Node:
     virtual: bool = False  # declared, not real: its replicas run on the host of its engine
     soft: bool = False  # one gang alone may take more vCPUs and memory than there are
     pool: str = ""  # only jobs of this pool may use it
+    node_pool: str = ""  # the site's pool from which it was ordered; empty: it was always there
+    spot: bool = False  # it may be taken away at any time: only for jobs that give way
     state: NodeState = NodeState.UP
     lease_seconds: float = 0.0  # how long its replicas run on unheard; 0: it can only be lost with the server itself
     leaving_at: float | None = None  # by when it has to be empty, as its engine was told: maintenance, a spot machine
@@ -53,7 +55,7 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A failure for which a node is to blame."""
+    """A failure for which a node is to blame, or an order that a pool did not fill."""
 
     job: str
     at: float
@@ -62,8 +64,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """What is kept of a node beside what its engine sees of it. It outlives the node's absence."""
+    """What is kept of a node, or of a pool (`pool_record`), beside what its engine sees of it. It outlives the node's absence."""
 
     node: str
     cordon: Cordon | None = None
     faults: tuple[Fault, ...] = ()  # of the last day, oldest first
+
+
+def pool_record(pool: str) -> str:
+    """The name under which something is kept of a pool of the site: `pool/t4x4`. No node is called so."""
+    return f"pool/{pool}"

@@ -61,6 +61,7 @@ class Pool:
     """Machines that are ordered when a job needs them, and given back when nobody does."""
 
     name: str
+    engine: str = "ray"  # which engine orders them
     machine: str = ""  # a catalog name, or empty for a shape of one's own
     accelerator: str = ""  # a catalog name; empty: none
     accelerators: int = 0  # of each machine

@@ -159,12 +159,19 @@ class ShownState(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-def shown_state(job: JobState, wish: Wish, attempt: AttemptState | None, cause: Cause | None) -> ShownState:
-    """What a user sees, from the job, the user's wish and the newest attempt (None: there is none yet)."""
+def shown_state(
+    job: JobState, wish: Wish, attempt: AttemptState | None, cause: Cause | None, *, is_ordered: bool = False
+) -> ShownState:
+    """What a user sees, from the job, the user's wish and the newest attempt (None: there is none yet).
+
+    `is_ordered`: machines were ordered for it, and it starts when they are up.
+    """
     if job in FINAL_JOB_STATES:
         return ShownState(job.value)
     if job is JobState.QUEUED:
-        return ShownState.CANCELLING if wish is Wish.CANCEL else ShownState.QUEUED
+        if wish is Wish.CANCEL:
+            return ShownState.CANCELLING
+        return ShownState.PREPARING if is_ordered else ShownState.QUEUED
     if attempt in (AttemptState.STOPPING, AttemptState.ENDED) and cause is not None:
         if FATE[cause] is Fate.CANCEL:
             return ShownState.CANCELLING

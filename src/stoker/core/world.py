@@ -116,13 +116,21 @@ def job_after(job: Job, change: c.Change) -> Job:
             return job
         case c.Explain():
             return replace(job, waits=change.reason)
+        case c.OrderMachines():
+            _expect(job.state, JobState.QUEUED, job.id)
+            return replace(job, ordered=change.ordered, revision=job.revision + 1)
         case c.Open():
             _expect(job.state, JobState.QUEUED, job.id)
             check_move(JOB_MOVES, job.state, JobState.ACTIVE, job.id)
             if job.wish is Wish.CANCEL:
                 raise Conflict(f"{job.id} was cancelled meanwhile")
             return replace(
-                job, state=JobState.ACTIVE, tries=change.attempt.number, waits=None, revision=job.revision + 1
+                job,
+                state=JobState.ACTIVE,
+                tries=change.attempt.number,
+                waits=None,
+                ordered=None,
+                revision=job.revision + 1,
             )
         case c.MoveAttempt(after=AttemptState.RUNNING):
             started = change.at if job.started_at is None else job.started_at
@@ -144,6 +152,7 @@ def job_after(job: Job, change: c.Change) -> Job:
                 ended_at=change.at if change.after in FINAL_JOB_STATES else None,
                 message=change.message,
                 waits=None,
+                ordered=None,
                 revision=job.revision + 1,
             )
         case _:
@@ -225,7 +234,7 @@ def apply(world: World, change: c.Change) -> None:
             world.jobs[job.id] = job_after(job, change)
             world.attempts[change.attempt.id] = change.attempt
             world.attempt_of[job.id] = change.attempt.id
-        case c.Cancel() | c.Release() | c.Relabel() | c.Explain() | c.MoveJob():
+        case c.Cancel() | c.Release() | c.Relabel() | c.Explain() | c.OrderMachines() | c.MoveJob():
             if change.job not in world.jobs:
                 return  # it has ended, and a World holds the living only
             if isinstance(change, c.Relabel) and change.if_revision is not None:

@@ -20,7 +20,7 @@ from stoker.core.node import Node, NodeState
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState, Standing
 from stoker.runtime.exits import LEASE_OVER
 
-from .base import Request, Seen
+from .base import Refusal, Request, Seen
 
 
 @dataclass(slots=True)
@@ -48,6 +48,8 @@ class FakeEngine:
         self._shown = tuple(nodes)
         self._gangs: dict[str, _Gang] = {}
         self.started: list[str] = []
+        self.wanted: Mapping[str, int] = {}  # machines of each pool, as it was last told
+        self._refusals: list[Refusal] = []
 
     def nodes(self) -> Sequence[Node]:
         """The nodes it was given. One that is cut off is DOWN."""
@@ -55,6 +57,27 @@ class FakeEngine:
         if found != self._shown:
             self._shown = found
         return self._shown
+
+    def want(self, machines: Mapping[str, int]) -> None:
+        """Kept for the test, which lets them come (`join`) and go (`leave`)."""
+        self.wanted = dict(machines)
+
+    def refuse(self, pool: str, why: str) -> None:
+        """An order of a pool fails."""
+        self._refusals.append(Refusal(pool=pool, why=why))
+
+    def refusals(self) -> Sequence[Refusal]:
+        """What was refused since this was asked last."""
+        told, self._refusals = self._refusals, []
+        return told
+
+    def join(self, *nodes: Node) -> None:
+        """These nodes are there from now on."""
+        self._nodes += nodes
+
+    def leave(self, *names: str) -> None:
+        """These are there no more."""
+        self._nodes = [node for node in self._nodes if node.name not in names]
 
     def render(self, launch: Launch) -> Request:
         """Node, devices and lease of every replica."""

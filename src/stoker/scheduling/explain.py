@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from stoker.core.job import Reason
+from stoker.core.job import Job, Reason
 from stoker.core.node import Node
 from stoker.core.site import Queue
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec
@@ -13,12 +13,24 @@ from stoker.core.world import World
 
 from .base import Placer
 from .free import Free
+from .pools import not_there_yet
+from .rules import Rules
 
 MOST_NAMED = 3
 
 HELD = Reason(
     code="HELD", text="the admin has paused this server: nothing is started", action="restart it without --hold"
 )
+
+
+def backoff(job: Job) -> Reason:
+    """It is tried again, and its time has not come."""
+    elsewhere = f", not on {', '.join(job.avoid)} if it can be elsewhere" if job.avoid else ""
+    return Reason(
+        code="BACKOFF",
+        text=f"it failed {job.failures} time(s) and is tried again shortly{elsewhere}. {job.message}".rstrip(),
+        action="nothing to do; cancel it if the cause will not go away by itself",
+    )
 
 
 def no_room(spec: JobSpec, world: World) -> Reason:
@@ -41,9 +53,11 @@ def no_such_nodes(spec: JobSpec) -> Reason:
     )
 
 
-def impossible(spec: JobSpec, world: World, placer: Placer) -> Reason:
+def impossible(spec: JobSpec, world: World, rules: Rules) -> Reason:
     """Why the nodes that take work could not hold it: the others are out of service, or gone."""
+    placer = rules.placer
     there = [node for node in world.nodes.values() if node.pool == spec.pool]
+    there += not_there_yet(rules.site, there) if not spec.pool else []
     if placer.place("", spec, Free(there)) is None:
         return no_such_nodes(spec)
     return _out_of_service(spec, world, there)
@@ -97,6 +111,46 @@ def making_room() -> Reason:
         code="MAKING_ROOM",
         text="others are being stopped to make room for it",
         action="nothing to do: it starts when they have written their checkpoints",
+    )
+
+
+PROVISIONING = "PROVISIONING"
+
+
+def provisioning(up: int, count: int, wanted: str, zone: str) -> Reason:
+    """Machines are on their way for it."""
+    return Reason(
+        code=PROVISIONING,
+        text=f"{up} of {count} machines are up; on order{f' in {zone}' if zone else ''}: {wanted}",
+        action="nothing to do: it starts when they are up",
+    )
+
+
+def no_capacity(failed: Sequence[tuple[str, str]]) -> Reason:
+    """The pools that are for it did not give what was ordered: each with what was said."""
+    said = "; ".join(f"{pool}: {what}" for pool, what in failed[:MOST_NAMED])
+    return Reason(
+        code="NO_CAPACITY",
+        text=f"machines that were ordered for it did not come ({said})",
+        action="they are ordered again in a few minutes; at once with stoker nodes uncordon pool/NAME",
+    )
+
+
+def over_hourly_budget(project: str, most: float, held: float, more: float) -> Reason:
+    """With its machines the project would spend too much at a time."""
+    return Reason(
+        code="BUDGET",
+        text=f"its machines cost {more:.2f} USD an hour, and the project {project} holds {held:.2f} of {most:.2f}",
+        action="starts when jobs of the project end; an admin can raise its budget in the site file",
+    )
+
+
+def over_monthly_budget(project: str, most: float, spent: float) -> Reason:
+    """The project has spent what it may this month."""
+    return Reason(
+        code="BUDGET",
+        text=f"the project {project} has spent {spent:.2f} of the {most:.2f} USD that it may this month on machines",
+        action="machines are ordered again next month, or when an admin raises its budget in the site file",
     )
 
 

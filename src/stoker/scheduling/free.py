@@ -21,6 +21,20 @@ Indices = NDArray[np.intp]
 _NOWHERE: Indices = np.zeros(0, dtype=np.intp)
 
 
+class Where(NamedTuple):
+    """Where a gang may be as a whole."""
+
+    engine: str  # empty: whatever the engine, for there is but one
+    zone: str | None  # of its accelerators; None: it needs none
+
+    def of(self, machine: Machine) -> Where:
+        """Where one replica of it may be: what has no accelerators may be in any zone."""
+        return self if machine.accelerator_milli else Where(self.engine, None)
+
+
+ANYWHERE = Where("", None)
+
+
 class Step(NamedTuple):
     """One change of what is free, to be undone."""
 
@@ -61,8 +75,10 @@ class Free:
         self._device_index = [{name: d for d, name in enumerate(node.devices)} for node in self.nodes]
         self._on: dict[str, dict[int, int]] = {}  # gang → node → how many replicas
         self._log: list[Step] = []
-        self._candidates: dict[tuple[str, str, str, str | None], Indices] = {}
-        self._zones: dict[tuple[str, str, frozenset[str]], tuple[str, ...]] = {}
+        engines = sorted({node.engine for node in self.nodes})
+        self._engines = engines if len(engines) > 1 else [""]
+        self._candidates: dict[tuple[str, str, str, bool, Where], Indices] = {}
+        self._wheres: dict[tuple[str, str, frozenset[str], bool], tuple[Where, ...]] = {}
 
     @classmethod
     def of(cls, world: World) -> Free:
@@ -74,10 +90,10 @@ class Free:
 
     # What may hold a job
 
-    def candidates(self, spec: JobSpec, machine: Machine, zone: str | None = None) -> Indices:
-        """The nodes that may hold one replica at all: of the job's pool, region and accelerator. `zone`: only there."""
+    def candidates(self, spec: JobSpec, machine: Machine, where: Where = ANYWHERE) -> Indices:
+        """The nodes that may hold one replica at all: of the job's pool, region and accelerator. `where`: only there."""
         wants = machine.accelerator if machine.accelerator_milli else ""
-        key = (spec.pool, spec.region, wants, zone)
+        key = (spec.pool, spec.region, wants, spec.gives_way, where)
         found = self._candidates.get(key)
         if found is None:
             choices = machine.accelerator_choices
@@ -86,24 +102,46 @@ class Free:
                 for n, node in enumerate(self.nodes)
                 if node.pool == spec.pool
                 and (not node.region or node.region == spec.region)
-                and (zone is None or node.zone == zone)
+                and (not where.engine or node.engine == where.engine)
+                and (where.zone is None or node.zone == where.zone)
+                and (not node.spot or spec.gives_way)
                 and (not wants or (node.devices and (wants == ANY_ACCELERATOR or node.accelerator in choices)))
             ]
             found = self._candidates[key] = np.array(fits, dtype=np.intp)
         return found
 
-    def zones(self, spec: JobSpec) -> tuple[str, ...]:
-        """The zones in which the job could find accelerators, by name."""
-        key = (spec.pool, spec.region, spec.accelerator_types)
-        found = self._zones.get(key)
+    def wheres(self, spec: JobSpec) -> tuple[Where, ...]:
+        """Where the whole gang could be: on one engine, all its accelerators in one zone; by name."""
+        key = (spec.pool, spec.region, spec.accelerator_types, spec.gives_way)
+        found = self._wheres.get(key)
         if found is None:
-            per_group = [
-                {self.nodes[n].zone for n in self.candidates(spec, group.machine)}
-                for group in spec.groups
-                if group.machine.accelerator_milli
-            ]
-            found = self._zones[key] = tuple(sorted(set.intersection(*per_group))) if per_group else ()
+            found = self._wheres[key] = tuple(
+                Where(engine, zone) for engine in self._engines for zone in self._zones(spec, engine)
+            )
         return found
+
+    def _zones(self, spec: JobSpec, engine: str) -> list[str] | list[None]:
+        """The zones in which the job could find accelerators on an engine, by name."""
+        if not spec.accelerator_milli:
+            return [None]
+        per_group = [
+            {self.nodes[n].zone for n in self.candidates(spec, group.machine, Where(engine, None))}
+            for group in spec.groups
+            if group.machine.accelerator_milli
+        ]
+        return sorted(set.intersection(*per_group))
+
+    def with_more(self, nodes: Iterable[Node]) -> Free:
+        """The same with these nodes besides, behind all that are there: their names begin with `~`."""
+        more = Free([*self.nodes, *nodes])
+        size, devices = len(self.nodes), self.devices.shape[1]
+        more.amounts[:, :size] = self.amounts
+        more.devices[:size, :devices] = self.devices
+        for name in ("whole", "largest", "milli", "holders", "closed"):
+            getattr(more, name)[:size] = getattr(self, name)
+        more._closed_any = self._closed_any
+        more._on = {gang: dict(on) for gang, on in self._on.items()}
+        return more
 
     def fitting(self, machine: Machine, gang: str, among: Indices) -> Indices:
         """Of these nodes, those on which one more replica fits now. On a soft node one gang alone may exceed vCPUs and memory."""

@@ -6,29 +6,29 @@ from stoker.core.job import Placement
 from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, JobSpec
 
 from .base import Chooser
-from .free import Free
+from .free import Free, Where
 
 
 def place_gang(gang: str, spec: JobSpec, free: Free, choose: Chooser) -> tuple[Placement, ...] | None:
     """Places for the whole gang, taken out of `free`; or None, with `free` as it was.
 
-    The hungriest replicas first, all accelerators of the job in one zone. Zones are tried by name.
+    The hungriest replicas first, all of them on one engine and all accelerators of the job in one zone. Zones are tried by name.
     """
-    for zone in free.zones(spec) if spec.accelerator_milli else (None,):
+    for where in free.wheres(spec):
         mark = free.checkpoint()
-        places = _place_in(zone, gang, spec, free, choose)
+        places = _place_in(where, gang, spec, free, choose)
         if places is not None:
             return places
         free.rollback(mark)
     return None
 
 
-def _place_in(zone: str | None, gang: str, spec: JobSpec, free: Free, choose: Chooser) -> tuple[Placement, ...] | None:
+def _place_in(where: Where, gang: str, spec: JobSpec, free: Free, choose: Chooser) -> tuple[Placement, ...] | None:
     places: list[Placement] = []
     groups = spec.groups if len(spec.groups) == 1 else sorted(spec.groups, key=hunger, reverse=True)
     for group in groups:
         machine = group.machine
-        candidates = free.candidates(spec, machine, zone if machine.accelerator_milli else None)
+        candidates = free.candidates(spec, machine, where.of(machine))
         is_share = 0 < machine.accelerator_milli < WHOLE_DEVICE_MILLI
         for index in range(group.count):
             fitting = free.fitting(machine, gang, candidates)

@@ -15,7 +15,7 @@ from stoker.core.world import World
 from .books import Amounts
 from .candidates import Candidates
 from .footprints import free_room, room_of
-from .free import Indices, Step
+from .free import Indices, Step, Where
 from .gang import hunger
 from .kept import Kept
 from .runners import Kind
@@ -86,8 +86,8 @@ class Preempter:
         moves = self._rules.site.defrag and is_gang and self.is_patient(job)
         if not candidates and not moves:
             return None
-        for zone in self._free.zones(job.spec) if job.spec.accelerator_milli else (None,):
-            cleared = self._clear(job, zone, candidates, going, moves)
+        for where in self._free.wheres(job.spec):
+            cleared = self._clear(job, where, candidates, going, moves)
             if cleared is not None and self._pays_quota(job, amounts, cleared, candidates):
                 if cleared.all and self.fits_without(job, amounts, cleared.all, moves=cleared.moves):
                     return cleared
@@ -165,7 +165,7 @@ class Preempter:
     # Room on nodes
 
     def _clear(
-        self, job: Job, zone: str | None, candidates: dict[str, Attempt], going: Collection[str], may_move: bool
+        self, job: Job, where: Where, candidates: dict[str, Attempt], going: Collection[str], may_move: bool
     ) -> Cleared | None:
         """Replica by replica, the hungriest first, the cheapest node. What is cleared for one counts for the next."""
         cleared, free = Cleared(), self._free
@@ -175,7 +175,7 @@ class Preempter:
                 by_node.setdefault(node, []).append(attempt)
         mark = free.checkpoint()
         for group in sorted(job.spec.groups, key=hunger, reverse=True):
-            nodes = free.candidates(job.spec, group.machine, zone if group.machine.accelerator_milli else None)
+            nodes = free.candidates(job.spec, group.machine, where.of(group.machine))
             for index in range(group.count):
                 option = self._cheapest(job, group.machine, nodes, by_node, cleared, going, may_move)
                 if option is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
-from stoker.core.changes import Open
+from stoker.core.changes import NodeFailed, Open, OrderMachines
 from stoker.core.ids import attempt_id
 from stoker.core.job import Attempt, Job, Placement, Reason, Replica
 from stoker.core.site import Backfill, Queue
@@ -17,9 +17,11 @@ from . import explain
 from .base import Facts
 from .books import Amounts, amounts_of
 from .candidates import AN_INSTANT_SECONDS
+from .costs import hourly_costs
+from .heads import Heads
 from .kept import Kept
+from .orders import Orders
 from .preempt import Cleared, Preempter
-from .reserve import Reservation, expected_seconds, reserve
 from .shapes import Shape, of_type
 
 TURN_SECONDS = 60.0
@@ -29,9 +31,9 @@ AGES_SECONDS = 600.0
 """By time alone jobs come to be movable: so often that is looked at."""
 
 MOST_TRIES = 100
-GOES_ON = ("RESERVED", "MAKING_ROOM")
+GOES_ON = ("RESERVED", "MAKING_ROOM", explain.PROVISIONING)
 """Why one waits without the next of its shape having to: a shorter one may fit before a reservation, and others may make room
-for the next one, too. So many are looked at in one round."""
+for the next one, or machines be ordered for it, too. So many are looked at in one round."""
 
 
 @dataclass(slots=True)
@@ -39,20 +41,11 @@ class Found:
     """What a round has found."""
 
     opens: list[Open] = field(default_factory=list)
+    orders: list[OrderMachines | NodeFailed] = field(default_factory=list)
     victims: list[tuple[Attempt, str]] = field(default_factory=list)  # each with the job for which it is stopped
     waits: dict[str, Reason] = field(default_factory=dict)
     moves_turns: bool = False  # what was given to one may bring others before those that wait
     look_again_at: float | None = None  # when time alone may change the outcome
-
-
-@dataclass(slots=True)
-class _Block:
-    """One that waits at the head of those who want the same kind of machine."""
-
-    job: Job
-    shape: Shape
-    reservation: Reservation | None
-    is_overdue: bool = False  # it has waited so long that nobody may touch what is kept for it
 
 
 class Round:
@@ -64,7 +57,7 @@ class Round:
         self._world = world
         self._now = now
         self._found = Found()
-        self._blocks: list[_Block] = []
+        self._heads = Heads(kept, world, now, self._look_again)
         self._full: dict[tuple[str, Shape], Reason] = {}  # (queue, shape) → why nobody of it is placed in this round
         self._booked: list[str] = []
         self._going = dict(kept.stopping)  # attempts that are about to give back what they hold
@@ -72,11 +65,13 @@ class Round:
         self._short: dict[str, set[str]] = {}  # queue → resources that are kept for the first of it
         self._no_room_when_gone: dict[tuple[str, Shape], int] = {}  # (queue, shape) → while so many are going
         self._preempter = Preempter(kept, world, now)
+        self._orders = Orders(kept, world, now)
 
     def run(self, newcomers: Iterable[str]) -> Found:
         """Walk through all that wait."""
         kept, mark = self._kept, self._kept.free.checkpoint()
         handled = self._keep_promises()
+        handled |= self._keep_orders(handled)
         walk = kept.waiting.round(kept.standing(self._now))
         tries = MOST_TRIES
         for sharer, job_id, shape in walk:
@@ -95,9 +90,10 @@ class Round:
                 walk.next_of_shape()
         kept.claims = {job: nodes for job, nodes in self._claims.items() if job in self._found.waits}
         has_cohorts = any(queue.cohort for queue in self._rules.site.queues.values())  # who has got more may owe it
-        self._found.moves_turns = bool(self._blocks or self._short or self._claims or has_cohorts)
+        self._found.moves_turns = bool(self._heads.blocks or self._short or self._claims or has_cohorts)
         self._tell(newcomers)
         self._look_for_turns()
+        self._end_orders()
         kept.free.reopen()
         kept.free.rollback(mark)
         for attempt in self._booked:
@@ -137,6 +133,52 @@ class Round:
         self._close(())
         return handled
 
+    def _keep_orders(self, handled: Container[str]) -> set[str]:
+        """Those for whom machines are on their way come next: those that have come are theirs."""
+        found = set[str]()
+        for job in self._orders.ordered_before(self._kept.waiting) if self._rules.site.pools else ():
+            if job.id in handled:
+                continue
+            shape, sharer = self._kept.waiting.shape(job.id), self._kept.waiting.sharer(job.id)
+            if self._kept.books.exceeded(self._rules.queue(job.spec.queue), shape.amounts) is not None:
+                continue
+            self._close((), job)
+            mark = self._kept.free.checkpoint()
+            places = self._place(job)
+            if places is not None:
+                outcome = self._open(job, shape, places, sharer, mark)
+            else:
+                outcome = self._order(job, shape, sharer)
+            if outcome is not None and outcome.code == explain.PROVISIONING:
+                self._found.waits[job.id] = outcome
+            if (places is not None and outcome is None) or job.id in self._found.waits:
+                found.add(job.id)
+        self._close(())
+        return found
+
+    def _order(self, job: Job, shape: Shape, sharer: str) -> Reason | None:
+        """Let it count on machines that are to come. None: no pool is for it. The reason may be that it cannot."""
+        if not self._rules.site.pools:
+            return None
+        outcome = self._orders.order(job)
+        if outcome is not None and outcome.code == explain.PROVISIONING:
+            self._kept.books.hold(f"{job.id}?", job.spec.queue, sharer, shape.amounts, self._now)
+            self._booked.append(f"{job.id}?")
+        return outcome
+
+    def _end_orders(self) -> None:
+        """What was ordered for one that is not to have it any more is not to come."""
+        if self._rules.site.pools:
+            opened = {change.attempt.job for change in self._found.opens}
+            for job in self._orders.ordered_before(self._kept.waiting):
+                waits = self._found.waits.get(job.id)
+                if job.id not in opened and (waits is None or waits.code != explain.PROVISIONING):
+                    self._orders.drop(job)
+            self._orders.note_wanted()
+            self._found.orders = self._orders.changes
+            for moment in self._orders.look_again_at:
+                self._look_again(moment)
+
     def _consider(self, job: Job, sharer: str, shape: Shape) -> Reason | None:
         """Place a job (None), or say why not."""
         full = self._full.get((job.spec.queue, shape))
@@ -144,9 +186,9 @@ class Round:
             return explain.behind_one_that(full)
         if not self._could_ever_fit(job, shape):
             known = self._kept.impossible
-            known[shape] = known.get(shape) or explain.impossible(job.spec, self._world, self._rules.placer)
+            known[shape] = known.get(shape) or explain.impossible(job.spec, self._world, self._rules)
             return known[shape]
-        blocks = [b for b in self._blocks if b.shape.competes(shape) and not self._passes(job, shape, b)]
+        blocks = [b for b in self._heads.blocks if b.shape.competes(shape) and not self._heads.passes(job, shape, b)]
         if any(block.reservation is None for block in blocks):
             return explain.behind()
         # 1. What its queue may hold.
@@ -163,23 +205,25 @@ class Round:
         # 2. A place for the whole gang, out of the way of those before it.
         mark = self._kept.free.checkpoint()
         if blocks or self._claims:
-            self._keep_away(job, blocks)
+            self._close(self._heads.kept_from(job, blocks), job)
         places = self._place(job)
         outcome = None if places is None else self._open(job, shape, places, sharer, mark)
+        ordered = self._order(job, shape, sharer) if places is None else None
         if blocks or self._claims:
             self._close(())
         if places is not None:
             return outcome
+        if ordered is not None and ordered.code == explain.PROVISIONING:
+            return ordered
         if any(block.reservation for block in blocks):
             return explain.reserved()
         # 3. Nothing free: room that is being made, or could be.
         room = self._make_room(job, amounts)
         if room is None and not blocks:
-            self._block(job, shape)
+            self._heads.put(job, shape)
+        room = room or ordered or self._kept.no_room.get(shape)
         if room is None:
-            room = self._kept.no_room.get(shape)
-            if room is None:
-                room = self._kept.no_room[shape] = explain.no_room(job.spec, self._world)
+            room = self._kept.no_room[shape] = explain.no_room(job.spec, self._world)
         return room
 
     def _place(self, job: Job) -> tuple[Placement, ...] | None:
@@ -189,14 +233,6 @@ class Round:
         places = placer.place(job.id, job.spec, free)
         free.reopen(avoided)
         return placer.place(job.id, job.spec, free) if places is None and avoided else places
-
-    def _passes(self, job: Job, shape: Shape, block: _Block) -> bool:
-        """Whether one that waits before it does not hold it back: that one gives way to it, or it wants its own back."""
-        if block.job.spec.preemptible and not job.spec.preemptible:
-            return True
-        queue = self._rules.queue(job.spec.queue)
-        owns = bool(queue.cohort) and self._kept.books.is_within_its_own(queue, shape.amounts)
-        return owns and block.job.spec.queue != job.spec.queue
 
     def _keep_quota(self, job: Job, shape: Shape, queue: Queue, resource: str) -> None:
         """Let nobody of its queue take what the first of them lacks: in strict order always, else when it has waited long."""
@@ -235,12 +271,15 @@ class Round:
                     return explain.over_quota(queue, over)
                 places, amounts = found
         number = job.tries + 1
+        worth, paid = hourly_costs(job.spec, places, self._world.nodes, self._rules.site.pools)
         attempt = Attempt(
             id=attempt_id(job.id, number),
             job=job.id,
             number=number,
             engine=self._world.nodes[places[0].node].engine,
             lease_seconds=max(self._world.nodes[place.node].lease_seconds for place in places),
+            usd_per_hour=worth,
+            ordered_usd_per_hour=paid,
             placements=places,
             placed_at=self._now,
             replicas=tuple(Replica(role=place.role, index=place.index) for place in places),
@@ -321,46 +360,6 @@ class Round:
         if nodes is None:  # nor does the next of its shape, as long as nobody else goes
             self._no_room_when_gone[job.spec.queue, shape] = len(self._going)
         return nodes
-
-    # What is kept for those at the head
-
-    def _block(self, job: Job, shape: Shape) -> None:
-        """Let a job that found no room stand at the head of its kind."""
-        site, overdue_at = self._rules.site, job.queued_since + self._rules.site.head_seconds
-        is_overdue = self._now >= overdue_at
-        if site.backfill is Backfill.SKIP and not is_overdue:
-            self._look_again(overdue_at)
-            return
-        reservation = None if site.backfill is Backfill.STRICT else self._reservation(job)
-        self._blocks.append(_Block(job, shape, reservation, is_overdue))
-        if not is_overdue:
-            self._look_again(overdue_at)
-        if reservation is not None:
-            self._look_again(reservation.starts_at)
-
-    def _reservation(self, job: Job) -> Reservation | None:
-        """What is kept for it. It stays until its time has come, so that nothing moves it on and on."""
-        found = self._kept.reservations.get(job.id)
-        if found is None or found.starts_at <= self._now:
-            found = reserve(job, self._world, self._kept.free, self._rules.placer, self._kept.history, self._now)
-            if found is not None:
-                self._kept.reservations[job.id] = found
-        return found
-
-    def _keep_away(self, job: Job, blocks: Iterable[_Block]) -> None:
-        """Close the nodes that are kept for those before it, but to one that is gone by then, or gives way at any time."""
-        closed: set[str] = set()
-        for block in blocks:
-            kept = block.reservation
-            if kept is None:
-                continue
-            if not block.is_overdue:
-                if job.spec.preemptible and not block.job.spec.preemptible:
-                    continue
-                if self._now + expected_seconds(job, self._kept.history) <= kept.starts_at:
-                    continue
-            closed |= kept.nodes
-        self._close(closed, job)
 
     def _close(self, nodes: Iterable[str], job: Job | None = None) -> None:
         """Close these nodes, and those on which room is being made for anybody but this job; no others."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from stoker.core.changes import (
-    Ask,
     Change,
     CordonNode,
     Explain,
     MoveAttempt,
     MoveJob,
+    NodeFailed,
     NodeGone,
     NodeSeen,
     Open,
@@ -24,18 +24,20 @@ from stoker.core.changes import (
     job_of,
 )
 from stoker.core.job import Attempt, Job, Reason
-from stoker.core.states import FINAL_JOB_STATES, AttemptState, Cause, JobState, Wish
+from stoker.core.states import FINAL_JOB_STATES, AttemptState, JobState, Wish
 from stoker.core.world import World
 
 from .agenda import Agenda
 from .base import Facts
 from .books import Books, amounts_of
 from .due import due
-from .explain import HELD
+from .explain import HELD, backoff
 from .free import Free
 from .history import History
 from .kept import Kept
-from .plan import Plan
+from .orders import machines_wanted
+from .plan import Plan, stop_for
+from .pools import not_there_yet
 from .rounds import Round
 from .rules import Rules
 from .runners import Runners
@@ -96,12 +98,18 @@ class Scheduler:
             self._history.hazards.end(job, job.held_seconds, now)
             self._ended.append((job, now))
 
+    def learn_spending(self, attempts: Iterable[Attempt], now: float) -> None:
+        """What attempts that have ended this month have cost. Told once, before the first decision."""
+        self._kept.spending.add_all(attempts, now)
+
     def see(self, change: Change) -> None:
         """The World has changed so."""
         match change:
             case NodeSeen() | NodeGone() | CordonNode() | UncordonNode():
                 self._nodes_changed = True
                 return
+            case NodeFailed():
+                self._is_due = True  # of a pool that did not give what was ordered
             case Open():
                 self._placed_at[change.attempt.id] = change.attempt.placed_at
             case MoveAttempt(after=AttemptState.RUNNING):
@@ -135,18 +143,24 @@ class Scheduler:
             self._rekey(world, now)
             found = Round(self._kept, world, now).run(self._newcomers)
             waits = found.waits
-            changes += found.opens
+            changes += [*found.opens, *found.orders]
             for attempt, whom in found.victims:
-                changes += _ask(attempt, whom, now)
+                changes += stop_for(attempt, whom, now)
             self._is_due = bool(found.victims or (found.opens and found.moves_turns))  # then once more
             if found.look_again_at is not None:
                 self._agenda.put(found.look_again_at, "")
+        if not len(self._kept.waiting):
+            self._kept.coming, self._kept.claimed = {}, frozenset()
         waits |= self._pauses(world, looked_at, now)
         self._newcomers.clear()
         changes += [
             Explain(job=job_id, reason=reason) for job_id, reason in waits.items() if world.jobs[job_id].waits != reason
         ]
         return Plan(changes=tuple(changes), waits=waits)
+
+    def wanted(self, world: World) -> dict[str, int]:
+        """For each of the site's pools, how many machines there is reason for."""
+        return machines_wanted(self._kept, world)
 
     @property
     def is_due(self) -> bool:
@@ -227,13 +241,14 @@ class Scheduler:
         self._is_due = True
         kept = self._kept
         usable = [node for node in world.nodes.values() if world.takes_work(node)]
-        kept.free, kept.empty = Free(usable), Free(usable)
+        coming = not_there_yet(self._rules.site, world.nodes.values())
+        kept.free, kept.empty = Free(usable), Free([*usable, *coming])
         kept.given_back += 1
         kept.possible.clear()
         kept.impossible.clear()
         kept.no_room.clear()
         kept.reservations.clear()
-        kept.books.count_nodes(world.nodes.values())
+        kept.books.count_nodes([*world.nodes.values(), *coming])
         for attempt in self._held.values():
             job = self._live[attempt.job]
             kept.free.hold(job.spec, attempt)
@@ -312,6 +327,7 @@ class Scheduler:
             self._kept.reservations.pop(job_id, None)
             self._kept.claims.pop(job_id, None)
             self._kept.no_victims.pop(job_id, None)
+            self._kept.progress.pop(job_id, None)
             self._is_due = self._is_due or job_id not in self._held
 
     def _hold_for(self, world: World, job: Job, attempt: Attempt, now: float) -> None:
@@ -341,6 +357,7 @@ class Scheduler:
         kept.free.release(job.spec, attempt)
         kept.given_back += 1
         kept.books.release(attempt.id, now)
+        kept.spending.add(attempt, now)
         kept.footprints.discard(attempt.id)
         kept.runners.discard(attempt.id)
         kept.stopping.pop(attempt.id, None)
@@ -369,32 +386,5 @@ class Scheduler:
         for job_id in sorted(changed):
             job = world.jobs.get(job_id)
             if job is not None and job.state is JobState.QUEUED and job.wish is Wish.RUN and now < job.not_before:
-                found[job_id] = HELD if self._hold else _pause(job)
+                found[job_id] = HELD if self._hold else backoff(job)
         return found
-
-
-def _pause(job: Job) -> Reason:
-    return Reason(
-        code="BACKOFF",
-        text=f"it failed {job.failures} time(s) and is tried again shortly{_not_on(job)}. {job.message}".rstrip(),
-        action="nothing to do; cancel it if the cause will not go away by itself",
-    )
-
-
-def _not_on(job: Job) -> str:
-    return f", not on {', '.join(job.avoid)} if it can be elsewhere" if job.avoid else ""
-
-
-def _ask(attempt: Attempt, whom: str, now: float) -> list[Change]:
-    """Ask an attempt to stop for another job, and what follows from that at once."""
-    return [
-        Ask(attempt=attempt.id, cause=Cause.PREEMPTED),
-        MoveAttempt(
-            attempt=attempt.id,
-            before=attempt.state,
-            after=AttemptState.STOPPING,
-            at=now,
-            cause=Cause.PREEMPTED,
-            detail=f"It made room for {whom}.",
-        ),
-    ]

@@ -38,15 +38,21 @@ class Shapes:
     """The shapes that were met."""
 
     _by_value: dict[object, Shape] = field(default_factory=dict)
-    _by_groups: dict[tuple[int, str, str, bool], tuple[tuple[Group, ...], Shape]] = field(default_factory=dict)
+    _by_groups: dict[tuple[int, str, str, bool, bool], tuple[tuple[Group, ...], Shape]] = field(default_factory=dict)
 
     def of(self, spec: JobSpec) -> Shape:
         """The shape of a job."""
-        quick = (id(spec.groups), spec.pool, spec.region, spec.preemptible)
+        quick = (id(spec.groups), spec.pool, spec.region, spec.preemptible, spec.gives_way)
         known = self._by_groups.get(quick)
         if known is not None and known[0] is spec.groups:
             return known[1]
-        value = (spec.pool, spec.region, spec.preemptible, tuple((g.count, g.machine) for g in spec.groups))
+        value = (
+            spec.pool,
+            spec.region,
+            spec.preemptible,
+            spec.gives_way,
+            tuple((g.count, g.machine) for g in spec.groups),
+        )
         shape = self._by_value.get(value)
         if shape is None:
             definite = all(is_definite(group.machine.accelerator) for group in spec.groups)

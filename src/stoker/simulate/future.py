@@ -10,15 +10,19 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from stoker.core.changes import Change, Explain, MoveAttempt, MoveJob, Open
+from stoker.core.changes import Change, Explain, MoveAttempt, MoveJob, NodeSeen, Open, OrderMachines
 from stoker.core.job import Attempt, Job, Placement, Replica
 from stoker.core.states import FINAL_JOB_STATES, AttemptState, Cause, ReplicaState
 from stoker.core.world import World, apply
+from stoker.scheduling.pools import count_by_pool, machines_of
 from stoker.scheduling.rules import Rules
 from stoker.scheduling.scheduler import Scheduler
 from stoker.scheduling.settle import job_fate
 
 from .run_times import Known
+
+ORDER_SECONDS = 180.0
+"""From the order of machines until they are up: what clouds and the start of Ray take together, roughly."""
 
 STOP_SECONDS = 2.0
 """From being told to stop until the machines are free."""
@@ -82,6 +86,12 @@ class Future:
             nodes=world.nodes,
             records=world.records,
         )
+        self._pools = now.rules.site.pools
+        if self._pools:  # nodes come, and pools fail
+            self._world.nodes, self._world.records = dict(world.nodes), dict(world.records)
+        self._come_at: float | None = None  # when machines come that are on order; None: none are
+        if any(job.ordered is not None for job in world.jobs.values()):
+            self._come_at = now.at + ORDER_SECONDS
         self._ends: list[tuple[float, str]] = []
         self._last_ended = ""
         self._work = 0.0
@@ -111,6 +121,8 @@ class Future:
             if self._work >= most_work or not has_time():
                 return self._outcome(max(self._now, moment), was_cut=True)
             self._now = max(self._now, moment) + grain * (moment - self._begin)
+            if self._come_at is not None and self._come_at <= self._now:
+                self._let_machines_come()
             while self._ends and self._ends[0][0] <= self._now:
                 self._end(heapq.heappop(self._ends)[1])
 
@@ -138,16 +150,24 @@ class Future:
             self._open(change.attempt)
             return
         self._put(change)
+        if isinstance(change, OrderMachines) and change.ordered is not None and self._come_at is None:
+            self._come_at = self._now + ORDER_SECONDS
         if isinstance(change, MoveAttempt) and change.after is AttemptState.STOPPING:
             heapq.heappush(self._ends, (self._now + STOP_SECONDS, change.attempt))
 
     def _next(self) -> float | None:
         while self._ends and self._ends[0][1] not in self._world.attempts:
             heapq.heappop(self._ends)
-        deadline = self._scheduler.next_deadline()
-        if not self._ends:
-            return deadline
-        return self._ends[0][0] if deadline is None else min(self._ends[0][0], deadline)
+        moments = [self._scheduler.next_deadline(), self._come_at, self._ends[0][0] if self._ends else None]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _let_machines_come(self) -> None:
+        """All that are on order are there now."""
+        self._come_at = None
+        there = count_by_pool(self._world.nodes.values())
+        for name, count in self._scheduler.wanted(self._world).items():
+            for node in machines_of(self._pools[name], range(there[name], count)):
+                self._put(NodeSeen(node=replace(node, name=f"{name}-{node.name.rpartition('/')[2]}")))
 
     def _open(self, attempt: Attempt) -> None:
         """Its replicas are up at once."""

@@ -36,7 +36,7 @@ class Listed:
     def state(self) -> ShownState:
         """What a user sees."""
         state, cause = (self.attempt.state, self.attempt.cause) if self.attempt else (None, None)
-        return shown_state(self.job.state, self.job.wish, state, cause)
+        return shown_state(self.job.state, self.job.wish, state, cause, is_ordered=self.job.ordered is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,10 @@ class Store(Protocol):
 
     def attempts(self, job: str) -> list[Attempt]:
         """Every attempt of a job, oldest first."""
+        ...
+
+    def attempts_since(self, since: float) -> list[Attempt]:
+        """Every attempt that held machines at a moment (seconds since the epoch) or later, by its job's submission."""
         ...
 
     def attempt(self, attempt: str) -> Attempt:

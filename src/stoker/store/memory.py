@@ -217,6 +217,13 @@ class MemoryStore:
         with self._lock:
             return [a for a in self._tables.attempts.values() if a.job == job]
 
+    def attempts_since(self, since: float) -> list[Attempt]:
+        """Every attempt that held machines at a moment or later, by its job's submission."""
+        with self._lock:
+            order = {job: n for n, job in enumerate(self._tables.jobs)}
+            found = [a for a in self._tables.attempts.values() if a.ended_at is None or a.ended_at > since]
+        return sorted(found, key=lambda attempt: (order[attempt.job], attempt.number))
+
     def attempt(self, attempt: str) -> Attempt:
         """One attempt."""
         with self._lock:

@@ -48,6 +48,13 @@ ENDED_JOBS = (  # the newest of them that ended since a moment
     .limit(bindparam("most"))
 )
 
+ATTEMPTS_SINCE = (  # of jobs that live, or ended since a moment
+    sa.select(attempts.c.body)
+    .join(jobs, jobs.c.id == attempts.c.job)
+    .where(sa.or_(jobs.c.ended_at >= bindparam("since"), jobs.c.live == 1))
+    .order_by(jobs.c.n, attempts.c.number)
+)
+
 READ_ATTEMPT = sa.select(attempts.c.body).where(attempts.c.id == bindparam("attempt"))  # one attempt
 READ_TRY = sa.select(attempts.c.body).where(  # a job's attempt by its number
     attempts.c.job == bindparam("of"), attempts.c.number == bindparam("try_number")

@@ -56,7 +56,7 @@ def write(rows: Rows, change: c.Change) -> None:
             rows.update_job(job_after(rows.read_job(change.job), change))
         case c.Forget():
             rows.hide_job(job_after(rows.read_job(change.job), change).id)
-        case c.Explain():
+        case c.Explain() | c.OrderMachines():
             job = rows.read_job(change.job)
             if job.state is JobState.QUEUED:
                 rows.update_job(job_after(job, change))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from stoker.core.changes import Ask, Cancel, Change, Explain, MoveAttempt, MoveJob, Note, Open, Submit
+from stoker.core.changes import Ask, Cancel, Change, Explain, MoveAttempt, MoveJob, Note, Open, OrderMachines, Submit
 from stoker.core.convention import task_name
 from stoker.core.ids import replica_id
-from stoker.core.job import Attempt, Job
+from stoker.core.job import Attempt, Job, Ordered
 from stoker.core.states import AttemptState, Cause, JobState, ReplicaState, Standing
 from stoker.scheduling.explain import wanted
 from stoker.scheduling.failures import FAILURES
@@ -76,6 +76,8 @@ def _words(job: Job, change: Change) -> Iterator[tuple[str, str]]:
             yield "INFO", "The job is queued."
         case Explain(reason=reason):
             yield "INFO", f"The job waits: {reason.text}."
+        case OrderMachines(ordered=ordered):
+            yield "INFO", _ordered(ordered)
         case Open(attempt=attempt):
             yield "INFO", _provisioned(attempt)
         case MoveAttempt(after=AttemptState.STARTING):
@@ -101,6 +103,13 @@ def _words(job: Job, change: Change) -> Iterator[tuple[str, str]]:
             yield "ERROR", f"The job has failed. {message}".rstrip()
         case MoveJob(after=JobState.CANCELLED, message=message):
             yield "INFO", f"The job was cancelled. {message}".rstrip()
+
+
+def _ordered(ordered: Ordered | None) -> str:
+    if ordered is None:
+        return "The machines that were ordered are not needed any more, or do not come."
+    wanted = " and ".join(f"{count} × {pool}" for pool, count in ordered.machines)
+    return f"Machines are ordered{f' in {ordered.zone}' if ordered.zone else ''}: {wanted}."
 
 
 def _provisioned(attempt: Attempt) -> str:

@@ -1,0 +1,83 @@
+"""Those at the head of their kind: what is kept for them, and who may pass them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from stoker.core.job import Job
+from stoker.core.site import Backfill
+from stoker.core.world import World
+
+from .kept import Kept
+from .reserve import Reservation, expected_seconds, reserve
+from .shapes import Shape
+
+
+@dataclass(slots=True)
+class Block:
+    """One that waits at the head of those who want the same kind of machine."""
+
+    job: Job
+    shape: Shape
+    reservation: Reservation | None
+    is_overdue: bool = False  # it has waited so long that nobody may touch what is kept for it
+
+
+class Heads:
+    """The heads of one round."""
+
+    def __init__(self, kept: Kept, world: World, now: float, look_again: Callable[[float], None]) -> None:
+        """`look_again`: asks for another round at a moment."""
+        self._kept = kept
+        self._rules = kept.rules
+        self._world = world
+        self._now = now
+        self._look_again = look_again
+        self.blocks: list[Block] = []
+
+    def passes(self, job: Job, shape: Shape, block: Block) -> bool:
+        """Whether one that waits before it does not hold it back: that one gives way to it, or it wants its own back."""
+        if block.job.spec.preemptible and not job.spec.preemptible:
+            return True
+        queue = self._rules.queue(job.spec.queue)
+        owns = bool(queue.cohort) and self._kept.books.is_within_its_own(queue, shape.amounts)
+        return owns and block.job.spec.queue != job.spec.queue
+
+    def put(self, job: Job, shape: Shape) -> None:
+        """Let a job that found no room stand at the head of its kind."""
+        site, overdue_at = self._rules.site, job.queued_since + self._rules.site.head_seconds
+        is_overdue = self._now >= overdue_at
+        if site.backfill is Backfill.SKIP and not is_overdue:
+            self._look_again(overdue_at)
+            return
+        reservation = None if site.backfill is Backfill.STRICT else self._reservation(job)
+        self.blocks.append(Block(job, shape, reservation, is_overdue))
+        if not is_overdue:
+            self._look_again(overdue_at)
+        if reservation is not None:
+            self._look_again(reservation.starts_at)
+
+    def _reservation(self, job: Job) -> Reservation | None:
+        """What is kept for it. It stays until its time has come, so that nothing moves it on and on."""
+        found = self._kept.reservations.get(job.id)
+        if found is None or found.starts_at <= self._now:
+            found = reserve(job, self._world, self._kept.free, self._rules.placer, self._kept.history, self._now)
+            if found is not None:
+                self._kept.reservations[job.id] = found
+        return found
+
+    def kept_from(self, job: Job, blocks: Iterable[Block]) -> set[str]:
+        """The nodes that are kept for those before it, but for one that is gone by then, or gives way at any time."""
+        closed: set[str] = set()
+        for block in blocks:
+            kept = block.reservation
+            if kept is None:
+                continue
+            if not block.is_overdue:
+                if job.spec.preemptible and not block.job.spec.preemptible:
+                    continue
+                if self._now + expected_seconds(job, self._kept.history) <= kept.starts_at:
+                    continue
+            closed |= kept.nodes
+        return closed

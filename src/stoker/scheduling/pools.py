@@ -1,0 +1,103 @@
+"""The pools of a site: the machines that could be there, and whether they can be ordered now. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from stoker.core.node import Fault, Node, pool_record
+from stoker.core.site import Pool, Site
+from stoker.core.spec import WHOLE_DEVICE_MILLI, JobSpec, Machine
+from stoker.core.world import World
+
+PAUSE_SECONDS = 600.0
+"""So long nothing is ordered from a pool of which ordered machines did not come."""
+
+
+def machines_of(pool: Pool, numbers: Iterable[int]) -> list[Node]:
+    """Machines of a pool as nodes that are not there yet. Their names begin with `~`, and so come after all that are."""
+    return [
+        Node(
+            name=f"~{pool.name}/{number:05}",
+            engine=pool.engine,
+            region=pool.region,
+            zone=pool.zone,
+            machine=pool.machine,
+            accelerator=pool.accelerator,
+            devices=tuple(map(str, range(pool.accelerators))),
+            vcpus=pool.vcpus,
+            memory_gb=pool.memory_gb,
+            node_pool=pool.name,
+            spot=pool.spot,
+        )
+        for number in numbers
+    ]
+
+
+def not_there_yet(site: Site, nodes: Iterable[Node]) -> list[Node]:
+    """All the machines that could be there besides these nodes."""
+    there = count_by_pool(nodes)
+    return [node for pool in site.pools.values() for node in machines_of(pool, range(pool.most - there[pool.name]))]
+
+
+def count_by_pool(nodes: Iterable[Node]) -> Counter[str]:
+    """How many of these nodes are of each pool."""
+    return Counter(node.node_pool for node in nodes if node.node_pool)
+
+
+def last_failure(world: World, pool: str, now: float) -> Fault | None:
+    """The order of a pool that failed so lately that nothing is ordered from it. None: it may be asked."""
+    record = world.records.get(pool_record(pool))
+    fault = record.faults[-1] if record is not None and record.faults else None
+    return fault if fault is not None and fault.at > now - PAUSE_SECONDS else None
+
+
+def is_closed(world: World, pool: str) -> bool:
+    """Whether an admin wants nothing to be ordered from it."""
+    record = world.records.get(pool_record(pool))
+    return record is not None and record.cordon is not None
+
+
+def prices(pools: Mapping[str, Pool], machines: Iterable[tuple[str, int]]) -> float:
+    """US dollars per hour of so many machines of each pool; those without a price count as nothing."""
+    return sum((pools[name].usd_per_hour or 0.0) * count for name, count in machines)
+
+
+def takes(spec: JobSpec, pool: Pool) -> bool:
+    """Whether machines of a pool are for a job at all: by its region, and, if they may be taken away, by what it said."""
+    return not spec.pool and pool.region in ("", spec.region) and (not pool.spot or spec.gives_way)
+
+
+def is_for(machine: Machine, pool: Pool) -> bool:
+    """Whether one replica fits on one machine of a pool."""
+    if machine.accelerator_milli:
+        choices = machine.accelerator_choices
+        if machine.accelerators > pool.accelerators or (choices and pool.accelerator not in choices):
+            return False
+    return machine.vcpus <= pool.vcpus and machine.memory_gb <= pool.memory_gb
+
+
+def price_of_one(machine: Machine, pool: Pool) -> float | None:
+    """What one replica costs there, if the machine is filled with such."""
+    if pool.usd_per_hour is None:
+        return None
+    shares: Iterator[float] = (
+        asked / there
+        for asked, there in (
+            (machine.accelerator_milli / WHOLE_DEVICE_MILLI, pool.accelerators),
+            (machine.vcpus, pool.vcpus),
+            (machine.memory_gb, pool.memory_gb),
+        )
+        if there
+    )
+    return pool.usd_per_hour / max(1, int(1 / max(max(shares, default=1.0), 1e-6)))
+
+
+def least_usd_per_hour(spec: JobSpec, pools: Iterable[Pool]) -> float:
+    """Less than this the machines of a gang cannot cost, if all are ordered; a role that no pool is for counts as nothing."""
+    usable = [pool for pool in pools if takes(spec, pool)]
+    total = 0.0
+    for group in spec.groups:
+        found = [price_of_one(group.machine, pool) for pool in usable if is_for(group.machine, pool)]
+        total += group.count * min((price for price in found if price is not None), default=0.0)
+    return total
