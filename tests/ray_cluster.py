@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -12,8 +13,12 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
+
+from stoker.engines.ray.processes import HEAD as HEAD_ID
+from stoker.engines.ray.processes import cluster_file, end_tree
 
 HEAD = "127.0.0.2"
 """Ray replaces 127.0.0.1 by an address that others can reach; these it leaves alone."""
@@ -23,17 +28,27 @@ _START_SECONDS = 90.0
 
 
 class RayCluster:
-    """`with RayCluster() as cluster:` a head; `add` nodes. Afterwards nothing of it is left."""
+    """`with RayCluster() as cluster:` a head; `add` nodes. Afterwards nothing of it is left.
+
+    With `types`, node types as in Ray's cluster files, it has an autoscaler, whose machines are processes.
+    """
+
+    def __init__(self, types: Mapping[str, Mapping[str, Any]] | None = None, *, idle_seconds: float = 5.0) -> None:
+        self._types, self._idle_seconds = types, idle_seconds
 
     def __enter__(self) -> RayCluster:
         self.folder = Path(tempfile.mkdtemp(prefix="stoker-ray-", dir="/tmp"))  # its sockets' paths are long
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.port = _free_port()
         self.address = f"{HEAD}:{self.port}"
+        words = ["--head", f"--port={self.port}", "--include-dashboard=false", "--num-cpus=0", "--num-gpus=0"]
+        if self._types is not None:
+            file = self.folder / "cluster.json"  # YAML, too
+            made = cluster_file(self.folder / "machines", self.address, self._types, self._idle_seconds)
+            file.write_text(json.dumps(made))
+            words.append(f"--autoscaling-config={file}")
         try:
-            self._start(
-                HEAD, "--head", f"--port={self.port}", "--include-dashboard=false", "--num-cpus=0", "--num-gpus=0"
-            )
+            self._start(HEAD, *words)
         except BaseException:
             self.__exit__()
             raise
@@ -42,6 +57,10 @@ class RayCluster:
     def __exit__(self, *_: object) -> None:
         for address in list(self._processes):
             self.kill(address)
+        for path in self.folder.glob("machines/*.json"):
+            pid = json.loads(path.read_text()).get("pid")
+            if pid is not None:
+                end_tree(pid, grace_seconds=0)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(self, number: int, *, cpus: int = 4, gpus: int = 0, labels: Mapping[str, str] | None = None) -> str:
@@ -93,6 +112,10 @@ def environment() -> dict[str, str]:
         "RAY_health_check_timeout_ms": "1000",
         "RAY_health_check_failure_threshold": "5",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_enable_autoscaler_v2": "1",
+        "RAY_CLOUD_INSTANCE_ID": HEAD_ID,
+        "RAY_NODE_TYPE_NAME": "ray.head.default",
+        "AUTOSCALER_UPDATE_INTERVAL_S": "1",
     }
 
 

@@ -13,7 +13,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -37,7 +37,8 @@ from stoker.control.queue_limit import QueueLimit
 from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
-from stoker.engines.base import ServedEngine
+from stoker.core.site import Pool
+from stoker.engines.base import ElasticEngine, ServedEngine
 from stoker.engines.local.engine import LocalEngine
 from stoker.engines.local.isolation import Isolation, detect
 from stoker.engines.local.machine import this_machine
@@ -115,14 +116,21 @@ def build(
         keep_runs_days=config["keep_runs_days"],
     )
     engines: dict[str, ServedEngine] = {"local": local}
+    rules = rules_of(read_site(config))
+    pools = rules.site.pools
+    elastic = None
     if "ray" in config["engine"].split(","):
-        engines["ray"] = ray_engine(config, runtime, tokens)
+        engines["ray"] = elastic = ray_engine(config, runtime, tokens, pools)
+    elif pools:
+        raise Unavailable(
+            f"the site file has pools ({', '.join(pools)}), and no engine here orders machines",
+            fix="stoker up --engine ray --address HOST:PORT, or take the pools out of the site file",
+        )
     store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     files = make_files(config)
     room = Room(config["reserve_mb"])
     objects = Objects(files, home, room)
     logs = Logs(home / "logs", writes=leads)
-    rules = rules_of(read_site(config))
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
     images |= {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
     enact = Enact(
@@ -139,6 +147,7 @@ def build(
         enact=enact,
         clock=clock,
         hold=config["hold"],
+        elastic=elastic if pools else None,
     )
     for engine in engines.values():
         engine.listen(loop.ring)
@@ -335,7 +344,7 @@ def isolation_of(config: Config) -> Isolation:
     )
 
 
-def ray_engine(config: Config, runtime: Path, tokens: Tokens) -> ServedEngine:
+def ray_engine(config: Config, runtime: Path, tokens: Tokens, pools: Mapping[str, Pool]) -> ElasticEngine:
     """The Ray cluster that the settings name. Raises Unavailable if they name none, or Ray is not installed."""
     if not config["address"]:
         raise Unavailable("which Ray cluster?", fix="stoker up --engine ray --address HOST:PORT, that of its head")
@@ -344,13 +353,14 @@ def ray_engine(config: Config, runtime: Path, tokens: Tokens) -> ServedEngine:
             "the engine ray needs Ray, which is not installed",
             fix="pip install 'stoker[ray]', in the version that the cluster has",
         )
-    made: ServedEngine = load("engines", "ray")(
+    made: ElasticEngine = load("engines", "ray")(
         config.home,
         config["address"],
         runtime=runtime,
         server_url="",
         token=tokens.of_attempt,
         lease_seconds=config["lease_seconds"],
+        pools=pools,
     )
     return made
 

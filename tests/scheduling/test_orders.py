@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from stoker.core.job import Ordered
 from stoker.core.node import pool_record
 from stoker.core.site import Budget, Pool, Queue, Quota, Site
 from stoker.core.states import JobState, ReplicaState, ShownState
+from stoker.scheduling.pools import machines_of
 from tests.builders import House, a_house
 
 
@@ -224,6 +226,16 @@ def test_machines_that_do_not_come_are_given_up(tmp_path: Path) -> None:
     assert house.store.world().records[pool_record("t4-a")].faults[-1].what == (
         "no machine that was ordered has come for 5 min"
     )
+
+
+def test_machines_that_are_less_than_the_site_file_says_are_not_ordered_again_and_again(house: House) -> None:
+    house.submit(gpus=4, vcpus=16)
+    house.tick()
+    (node,) = machines_of(a_pool(), [0])
+    house.engine.join(replace(node, name="t4-1", vcpus=15.5))
+    house.tick()
+    assert house.engine.wanted == {"t4": 0, "cpu": 0}
+    assert "t4-1 has 15.5 vCPUs, 60 GB and 4 accelerators, where the site file says 16, 60 and 4" in waits(house)[1]
 
 
 def test_spot_machines_are_for_those_who_give_way(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from urllib.parse import quote
 import httpx
 
 from stoker.core import errors as e
-from stoker.core.ids import JOB_NAME, PROJECT_NAME
 
 from .arguments import argument, as_json
+from .paths import authorization, check_url, file_path, job_path, node_path, project_path
 from .refusals import NoStoker, raise_refusal
 
 RECONNECT_SECONDS = 30.0
@@ -46,10 +46,10 @@ class Client:
 
         `find`: the address and token of the server that leads now, for a stream that was cut off; without it, the same.
         """
-        _check(url)
+        check_url(url)
         self.url, self._find = url, find
         timeout = httpx.Timeout(seconds, connect=min(5.0, seconds))
-        headers = _authorization(token)
+        headers = authorization(token)
         self._http = httpx.Client(
             base_url=url,
             headers=headers,
@@ -90,21 +90,29 @@ class Client:
         """The nodes, with what is free on them."""
         return self._list("/stoker/v1/nodes", "nodes")
 
+    def pools(self) -> list[dict[str, Any]]:
+        """The pools of machines that are ordered when a job needs them."""
+        return self._list("/stoker/v1/pools", "pools")
+
+    def costs(self, since: float = 0.0, project: str = "") -> Any:
+        """What jobs have cost since a moment (0: the beginning of this month, UTC), by day, and the budgets of projects."""
+        return self._call("GET", "/stoker/v1/costs", params={"since": since, "project": project})
+
     def node(self, name: str) -> Any:
         """One node."""
-        return self._call("GET", _node(name))
+        return self._call("GET", node_path(name))
 
     def cordon(self, name: str, *, why: str = "") -> Any:
         """Give a node nothing new; what runs there runs on."""
-        return self._call("POST", f"{_node(name)}:cordon", {"why": why})
+        return self._call("POST", f"{node_path(name)}:cordon", {"why": why})
 
     def drain(self, name: str, *, why: str = "", within_seconds: float = 0.0) -> Any:
         """Give a node nothing new, and have it empty by then: what still runs there is asked to stop, and goes on elsewhere."""
-        return self._call("POST", f"{_node(name)}:drain", {"why": why, "within_seconds": within_seconds})
+        return self._call("POST", f"{node_path(name)}:drain", {"why": why, "within_seconds": within_seconds})
 
     def uncordon(self, name: str) -> Any:
         """Give a node work again."""
-        return self._call("POST", f"{_node(name)}:uncordon", {})
+        return self._call("POST", f"{node_path(name)}:uncordon", {})
 
     def queue(self, project: str = "", limit: int = 50) -> Any:
         """Who waits, in order, and how the queues stand. `project`: only its jobs."""
@@ -112,39 +120,39 @@ class Client:
 
     def submit(self, project: str, body: Mapping[str, Any], *, rehearse: bool = False) -> Any:
         """Submit an AI Platform v1 Job; as a rehearsal, on virtual nodes made for it."""
-        path = f"/stoker/v1/{_project(project)}/jobs:rehearse" if rehearse else f"/v1/{_project(project)}/jobs"
+        path = f"/stoker/v1/{project_path(project)}/jobs:rehearse" if rehearse else f"/v1/{project_path(project)}/jobs"
         return self._call("POST", path, body)
 
     def run(self, project: str, body: Mapping[str, Any]) -> Any:
         """Submit a plain command."""
-        return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:run", body)
+        return self._call("POST", f"/stoker/v1/{project_path(project)}/jobs:run", body)
 
     def dry_run(
         self, project: str, body: Mapping[str, Any], *, rehearse: bool = False, uploads: Sequence[str] = ()
     ) -> Any:
         """What would come of an AI Platform v1 Job. `uploads`: packages that would be uploaded first."""
         params = {"rehearse": rehearse, "uploads": ",".join(uploads)}
-        return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:dryRun", body, params=params)
+        return self._call("POST", f"/stoker/v1/{project_path(project)}/jobs:dryRun", body, params=params)
 
     def dry_run_command(self, project: str, body: Mapping[str, Any]) -> Any:
         """What would come of a plain command."""
-        return self._call("POST", f"/stoker/v1/{_project(project)}/jobs:dryRunCommand", body)
+        return self._call("POST", f"/stoker/v1/{project_path(project)}/jobs:dryRunCommand", body)
 
     def job(self, project: str, name: str) -> Any:
         """A job as AI Platform v1 shows it."""
-        return self._call("GET", f"/v1/{_job(project, name)}")
+        return self._call("GET", f"/v1/{job_path(project, name)}")
 
     def details(self, project: str, name: str) -> Any:
         """A job in Stoker's own words."""
-        return self._call("GET", f"/stoker/v1/{_job(project, name)}")
+        return self._call("GET", f"/stoker/v1/{job_path(project, name)}")
 
     def jobs(self, project: str, limit: int = 20) -> list[dict[str, Any]]:
         """The newest jobs, newest first; 1000 at most."""
-        return self._list(f"/stoker/v1/{_project(project)}/jobs", "jobs", limit=limit)
+        return self._list(f"/stoker/v1/{project_path(project)}/jobs", "jobs", limit=limit)
 
     def all_jobs(self, project: str, *, page: int = 100) -> Iterator[dict[str, Any]]:
         """Every job, newest first, asked for page by page as they are taken."""
-        return self._pages(f"/stoker/v1/{_project(project)}/jobs", "jobs", "before", page)
+        return self._pages(f"/stoker/v1/{project_path(project)}/jobs", "jobs", "before", page)
 
     def live_jobs(self) -> list[dict[str, Any]]:
         """What waits or runs, of every project."""
@@ -156,31 +164,31 @@ class Client:
 
     def story(self, project: str, name: str, *, after: int = 0) -> Iterator[dict[str, Any]]:
         """All that happened to a job after a position, asked for page by page as it is taken."""
-        return self._pages(f"/stoker/v1/{_job(project, name)}/story", "story", "after", 1000, after or None)
+        return self._pages(f"/stoker/v1/{job_path(project, name)}/story", "story", "after", 1000, after or None)
 
     def explain(self, project: str, name: str) -> Any:
         """Why a job waits, or how it ended."""
-        return self._call("GET", f"/stoker/v1/{_job(project, name)}/explain")
+        return self._call("GET", f"/stoker/v1/{job_path(project, name)}/explain")
 
     def metrics(self, project: str, name: str) -> Any:
         """What a job took so far."""
-        return self._call("GET", f"/stoker/v1/{_job(project, name)}/metrics")
+        return self._call("GET", f"/stoker/v1/{job_path(project, name)}/metrics")
 
     def artifacts(self, project: str, name: str, *, page: int = 1000) -> Iterator[dict[str, Any]]:
         """The files below a job's directory, asked for page by page as they are taken."""
-        return self._pages(f"/stoker/v1/{_job(project, name)}/artifacts", "artifacts", "after", page)
+        return self._pages(f"/stoker/v1/{job_path(project, name)}/artifacts", "artifacts", "after", page)
 
     def cancel(self, project: str, name: str) -> None:
         """Want a job to stop."""
-        self._call("POST", f"/v1/{_job(project, name)}:cancel", {})
+        self._call("POST", f"/v1/{job_path(project, name)}:cancel", {})
 
     def release(self, project: str, name: str) -> Any:
         """Give back the places that are kept after a failure."""
-        return self._call("POST", f"/stoker/v1/{_job(project, name)}:release", {})
+        return self._call("POST", f"/stoker/v1/{job_path(project, name)}:release", {})
 
     def relabel(self, project: str, name: str, labels: Mapping[str, str]) -> Any:
         """Replace a job's labels."""
-        path = f"/v1/{_job(project, name)}"
+        path = f"/v1/{job_path(project, name)}"
         return self._call("PATCH", path, {"labels": dict(labels)}, params={"updateMask": "labels"})
 
     def stream(
@@ -198,7 +206,7 @@ class Client:
         While it is away, `{"kind": "cut", "message": …}` is told once. Raises Unavailable if it stays away. `seconds`: it ends
         after so long, without an `end`.
         """
-        path, params = f"/stoker/v1/{_job(project, name)}/stream", {"logs": logs, "follow": follow}
+        path, params = f"/stoker/v1/{job_path(project, name)}/stream", {"logs": logs, "follow": follow}
         return self._resumed(path, params, after=after, seconds=seconds)
 
     def logs(
@@ -206,12 +214,12 @@ class Client:
     ) -> Iterator[dict[str, Any]]:
         """What a job printed after a sequence, and with `follow` how it ended. Goes on where it was, as `stream` does."""
         wanted = {key: text for key, text in (("replica", replica), ("stream", stream)) if text}
-        return self._resumed(f"/stoker/v1/{_job(project, name)}/logs", {"follow": follow, **wanted}, after=after)
+        return self._resumed(f"/stoker/v1/{job_path(project, name)}/logs", {"follow": follow, **wanted}, after=after)
 
     def exists(self, uri: str) -> bool:
         """Whether the server has a file."""
         try:
-            self._request("HEAD", _file(uri))
+            self._request("HEAD", file_path(uri))
         except e.NotFound:
             return False
         return True
@@ -228,17 +236,17 @@ class Client:
                     progress(sent)
 
         forever = httpx.Timeout(None, connect=5.0)  # the server answers when it is safe on its disk
-        self._call("PUT", _file(uri), content=blocks(), timeout=forever)
+        self._call("PUT", file_path(uri), content=blocks(), timeout=forever)
 
     def download(self, uri: str) -> bytes:
         """A small file, whole."""
-        return self._request("GET", _file(uri)).content
+        return self._request("GET", file_path(uri)).content
 
     def save(self, uri: str, path: Path) -> None:
         """Download a file, in constant memory: it is there when it is whole. Raises NotFound, and BadSpec for a bad path."""
         part = path.with_name(f".{os.urandom(8).hex()}.part")  # of this download alone
         try:
-            with self._http.stream("GET", _file(uri)) as answer, open(part, "xb") as file:
+            with self._http.stream("GET", file_path(uri)) as answer, open(part, "xb") as file:
                 if answer.status_code >= 400:
                     answer.read()
                     raise_refusal(answer)
@@ -292,7 +300,7 @@ class Client:
                 with suppress(e.Unavailable):  # nobody leads yet
                     self.url, token = self._find()
                     self._http.base_url = httpx.URL(self.url)
-                    self._http.headers.update(_authorization(token))
+                    self._http.headers.update(authorization(token))
 
     def _events(self, path: str, params: Mapping[str, Any], until: float | None) -> Iterator[dict[str, Any]]:
         """The events of one answer; an empty one when it begins, and for every sign of life."""
@@ -356,44 +364,3 @@ class Client:
 
     def _no_stoker(self) -> NoStoker:
         return NoStoker(f"what answers at {self.url} is no Stoker server")
-
-
-def _check(url: str) -> None:
-    try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL:
-        parsed = httpx.URL("")
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise e.BadSpec([e.Violation("url", f"{url[:200]!r} is not http://HOST:PORT")])
-
-
-def _authorization(token: str) -> dict[str, str]:
-    """The header that shows a token. What cannot stand in a header is no token, and is not quoted in any message."""
-    token = token.strip()
-    if not (token.isascii() and token.isprintable()):
-        raise e.Unauthenticated("the token holds characters that no token has", fix="copy it again from its file")
-    return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-def _project(project: str) -> str:
-    if not PROJECT_NAME.fullmatch(project):
-        raise e.BadSpec([e.Violation("project", f"{project[:80]!r} cannot be a project's id")])
-    return f"projects/{project}"
-
-
-def _job(project: str, name: str) -> str:
-    """The path of a job. A name that no job can have is not sent: it might be a path of its own."""
-    if not JOB_NAME.fullmatch(name):
-        raise e.NotFound(f"no job {name[:200]!r}: a job's name has letters, digits and underscores")
-    return f"{_project(project)}/jobs/{name}"
-
-
-def _node(name: str) -> str:
-    return f"/stoker/v1/nodes/{quote(name, safe='')}"
-
-
-def _file(uri: str) -> str:
-    scheme, _, rest = uri.partition("://")
-    if ".." in rest.split("/"):  # on its way the path would be tidied up, and lead to another bucket
-        raise e.BadSpec([e.Violation("uri", f"{uri[:200]!r} leads out of its bucket")])
-    return f"/stoker/v1/files/{quote(scheme, safe='')}/{quote(rest)}"

@@ -17,7 +17,7 @@ from stoker.core.job import Attempt, Job
 from stoker.core.node import pool_record
 from stoker.core.states import AttemptState
 from stoker.core.world import World, apply
-from stoker.engines.base import ElasticEngine, Engine
+from stoker.engines.base import Engine, Supplier
 from stoker.scheduling.history import History
 from stoker.scheduling.nodes import lemons
 from stoker.scheduling.rules import Rules
@@ -59,7 +59,7 @@ class Loop:
     clock: Clock
     hold: bool = False
     leases: Leases = field(default_factory=Leases)
-    elastic: ElasticEngine | None = None  # orders machines of the site's pools
+    elastic: Supplier | None = None  # orders machines of the site's pools
     histories: Callable[[], History] = History  # what a new scheduler learns run times with
     _world: World = field(init=False)
     _scheduler: Scheduler = field(init=False)
@@ -245,7 +245,8 @@ class Loop:
         self._scheduler = Scheduler(self.rules, hold=self.hold, history=self.histories(), teaches=taught)
         self._scheduler.learn(ended, now)
         if self.rules.site.budgets:
-            self._scheduler.learn_spending(self.store.attempts_since(month_start(now)), now)
+            held = self.store.held_since(month_start(now))
+            self._scheduler.learn_spending((attempt for _, attempt in held), now)
         self._world = self.store.world()
         return ended
 

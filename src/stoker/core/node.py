@@ -71,6 +71,9 @@ class NodeRecord:
     faults: tuple[Fault, ...] = ()  # of the last day, oldest first
 
 
+POOL_RECORD = "pool:"
+
+
 def pool_record(pool: str) -> str:
-    """The name under which something is kept of a pool of the site: `pool/t4x4`. No node is called so."""
-    return f"pool/{pool}"
+    """The name under which something is kept of a pool of the site: `pool:t4x4`. No node is called so."""
+    return POOL_RECORD + pool

@@ -121,18 +121,6 @@ class Refusal:
     why: str  # in the words of who was asked: a stock-out, a quota
 
 
-class ElasticEngine(Engine, Protocol):
-    """An engine that orders machines of the site's pools. They become nodes that bear the pool's name, and go when they idle."""
-
-    def want(self, machines: Mapping[str, int]) -> None:
-        """From now on there is reason for so many machines of each pool, all together. Said again and again; it does not wait."""
-        ...
-
-    def refusals(self) -> Sequence[Refusal]:
-        """What was refused since this was asked last."""
-        ...
-
-
 class ServedEngine(Engine, Protocol):
     """An engine whose replicas speak to a server, which may be another one tomorrow."""
 
@@ -151,3 +139,19 @@ class ServedEngine(Engine, Protocol):
     def problem(self) -> str:
         """Why it cannot be used now, and what to do; empty: it can."""
         ...
+
+
+class Supplier(Protocol):
+    """Orders machines of the site's pools. They become nodes that bear the pool's name, and go when they idle."""
+
+    def want(self, machines: Mapping[str, int]) -> None:
+        """From now on there is reason for so many machines of each pool, all together. Said again and again; it does not wait."""
+        ...
+
+    def refusals(self) -> Sequence[Refusal]:
+        """What was refused since this was asked last."""
+        ...
+
+
+class ElasticEngine(ServedEngine, Supplier, Protocol):
+    """An engine that orders its own machines."""

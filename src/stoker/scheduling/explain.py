@@ -132,7 +132,7 @@ def no_capacity(failed: Sequence[tuple[str, str]]) -> Reason:
     return Reason(
         code="NO_CAPACITY",
         text=f"machines that were ordered for it did not come ({said})",
-        action="they are ordered again in a few minutes; at once with stoker nodes uncordon pool/NAME",
+        action="they are ordered again in a few minutes; at once with stoker nodes uncordon pool:NAME",
     )
 
 

@@ -58,6 +58,7 @@ class Orders:
         self._world = world
         self._now = now
         self._there = count_by_pool(world.nodes.values())
+        self._smaller = {node.node_pool: node for node in world.nodes.values() if self._is_smaller(node)}
         self._coming: dict[str, Node] = {}  # machines that are not there, on which jobs of this round count
         self._held: list[tuple[Placement, Machine, str]] = []  # what they hold of them, with the job
         self._claimed: set[str] = set()  # nodes that are there, and kept for those who wait for more
@@ -79,6 +80,7 @@ class Orders:
         pools = self._pools_for(job)
         usable = [pool for pool in pools if not self._is_shut(pool)]
         self._give_up_on_what_is_late(job)
+        self._give_up_on_what_is_smaller(job, usable)
         offer = self._best_offer(job, usable)
         while offer is not None and offer.counted_on.keys() & self._failed_now:
             offer = self._best_offer(job, [pool for pool in usable if pool.name not in self._failed_now])
@@ -231,10 +233,28 @@ class Orders:
             return
         del self._kept.progress[job.id]
         for pool, _ in job.ordered.machines:
-            if pool in self._pools and last_failure(self._world, pool, self._now) is None:
-                what = f"no machine that was ordered has come for {patience / 60:g} min"
-                self._failed_now.add(pool)
-                self.changes.append(NodeFailed(node=pool_record(pool), job=job.id, at=self._now, what=what))
+            if pool in self._pools:
+                self._give_up(job, pool, f"no machine that was ordered has come for {patience / 60:g} min")
+
+    def _give_up_on_what_is_smaller(self, job: Job, pools: Iterable[Pool]) -> None:
+        """Machines that are less than the site file says would be ordered again and again, and never be enough."""
+        for pool in pools:
+            node = self._smaller.get(pool.name)
+            if node is not None:
+                has = f"{node.vcpus:g} vCPUs, {node.memory_gb:g} GB and {len(node.devices)} accelerators"
+                says = f"{pool.vcpus:g}, {pool.memory_gb:g} and {pool.accelerators}"
+                self._give_up(job, pool.name, f"its machine {node.name} has {has}, where the site file says {says}")
+
+    def _give_up(self, job: Job, pool: str, what: str) -> None:
+        if pool not in self._failed_now and last_failure(self._world, pool, self._now) is None:
+            self._failed_now.add(pool)
+            self.changes.append(NodeFailed(node=pool_record(pool), job=job.id, at=self._now, what=what))
+
+    def _is_smaller(self, node: Node) -> bool:
+        pool = self._pools.get(node.node_pool)
+        if pool is None:
+            return False
+        return node.vcpus < pool.vcpus or node.memory_gb < pool.memory_gb or len(node.devices) < pool.accelerators
 
     def _costs(self, job: Job, offer: _Offer) -> float:
         """US dollars per hour: of new machines all, of others the share that it takes."""

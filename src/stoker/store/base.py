@@ -113,7 +113,7 @@ class Store(Protocol):
         """Every attempt of a job, oldest first."""
         ...
 
-    def attempts_since(self, since: float) -> list[Attempt]:
+    def held_since(self, since: float) -> list[tuple[Job, Attempt]]:
         """Every attempt that held machines at a moment (seconds since the epoch) or later, by its job's submission."""
         ...
 

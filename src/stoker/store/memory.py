@@ -217,12 +217,13 @@ class MemoryStore:
         with self._lock:
             return [a for a in self._tables.attempts.values() if a.job == job]
 
-    def attempts_since(self, since: float) -> list[Attempt]:
+    def held_since(self, since: float) -> list[tuple[Job, Attempt]]:
         """Every attempt that held machines at a moment or later, by its job's submission."""
         with self._lock:
             order = {job: n for n, job in enumerate(self._tables.jobs)}
-            found = [a for a in self._tables.attempts.values() if a.ended_at is None or a.ended_at > since]
-        return sorted(found, key=lambda attempt: (order[attempt.job], attempt.number))
+            jobs, attempts = dict(self._tables.jobs), list(self._tables.attempts.values())
+        found = [(jobs[a.job], a) for a in attempts if a.ended_at is None or a.ended_at > since]
+        return sorted(found, key=lambda pair: (order[pair[0].id], pair[1].number))
 
     def attempt(self, attempt: str) -> Attempt:
         """One attempt."""

@@ -166,11 +166,12 @@ class SqlStore:
         with self._reading() as db:
             return [decode(Attempt, body) for (body,) in db.execute(query)]
 
-    def attempts_since(self, since: float) -> list[Attempt]:
+    def held_since(self, since: float) -> list[tuple[Job, Attempt]]:
         """Every attempt that held machines at a moment or later, by its job's submission."""
         with self._reading() as db:
-            found = [decode(Attempt, body) for body in db.execute(q.ATTEMPTS_SINCE, {"since": since}).scalars()]
-        return [attempt for attempt in found if attempt.ended_at is None or attempt.ended_at > since]
+            rows = db.execute(q.HELD_SINCE, {"since": since}).all()
+        found = [(decode(Job, job), decode(Attempt, attempt)) for job, attempt in rows]
+        return [(job, a) for job, a in found if a.ended_at is None or a.ended_at > since]
 
     def attempt(self, attempt: str) -> Attempt:
         """One attempt."""

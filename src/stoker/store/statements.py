@@ -48,8 +48,8 @@ ENDED_JOBS = (  # the newest of them that ended since a moment
     .limit(bindparam("most"))
 )
 
-ATTEMPTS_SINCE = (  # of jobs that live, or ended since a moment
-    sa.select(attempts.c.body)
+HELD_SINCE = (  # the attempts of jobs that live, or ended since a moment
+    sa.select(jobs.c.body, attempts.c.body)
     .join(jobs, jobs.c.id == attempts.c.job)
     .where(sa.or_(jobs.c.ended_at >= bindparam("since"), jobs.c.live == 1))
     .order_by(jobs.c.n, attempts.c.number)

@@ -3,6 +3,7 @@
 In: lines of JSON, {"id", "do", …}; each is answered with {"id", "answer"} or {"id", "error"}. Out, besides:
 
     {"event": "nodes", "rows": […]}                               what Ray's nodes are now
+    {"event": "no_machine", "pool", "why"}                        one that was ordered does not come
     {"event": "found", "replicas": {replica: whether it is there}} upon `watch`
     {"event": "ended", "replica", "status"}                       its last status
     {"event": "lost", "replica", "why"}                           its actor is gone, and its node is there: nothing of it runs
@@ -22,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -37,6 +39,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from stoker.core.ids import attempt_of_replica
 from stoker.engines.ray import replica as replica_module
 from stoker.engines.ray.inventory import name_of
+from stoker.engines.ray.machines import Machines
 
 NODES_SECONDS = 1.0
 ANSWER_SECONDS = 10.0
@@ -56,6 +59,7 @@ class Driver:
         self._tell = tell
         self._nodes: dict[str, Mapping[str, Any]] = {}  # by name, those that are alive
         self._gcs_address: str = ray.get_runtime_context().gcs_address
+        self._machines = Machines(self._gcs_address, tell)
         self._handles: dict[str, Any] = {}
         self._ends: dict[Any, str] = {}  # the call that returns when it ends → replica
         self._unanswered: dict[str, float] = {}  # replica that could not be asked → when it is asked again
@@ -75,6 +79,7 @@ class Driver:
             if rows != told:
                 told = rows
                 self._tell({"event": "nodes", "rows": rows})
+            self._machines.look()
             time.sleep(NODES_SECONDS)
 
     def wait(self) -> None:
@@ -160,6 +165,15 @@ class Driver:
         ours = {attempt_of_replica(name) for name in self._handles}  # since started by us, or asked for: no strays
         for attempt in sorted({attempt_of_replica(name) for name in names} - {*attempts} - ours):
             self.forget(attempt)
+
+    def want(self, machines: dict[str, int]) -> None:
+        """Have so many machines of each pool."""
+        self._machines.want(machines)
+
+    def leave(self) -> None:
+        """The server is gone: what is on order is not to come, and who is idle may go. Another server orders anew."""
+        with suppress(Exception):  # or Ray is gone, too
+            self._machines.want({})
 
     def forget(self, attempt: str) -> None:
         """Give back its places, with what is in them."""
@@ -292,6 +306,7 @@ def main(address: str, namespace: str) -> None:
         asked = json.loads(line)
         pool = beside if asked["do"] == "lines" else in_order  # whoever is slow to read keeps nobody from being stopped
         pool.submit(_answer, driver, asked, tell)
+    driver.leave()
     os._exit(0)
 
 

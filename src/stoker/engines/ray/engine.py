@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -25,15 +26,17 @@ from stoker.core.ids import attempt_of_replica, replica_name
 from stoker.core.job import Attempt, Replica
 from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node, NodeState
+from stoker.core.site import Pool
 from stoker.core.states import ReplicaState
 
-from ..base import Request, Seen, words_of
+from ..base import Refusal, Request, Seen, words_of
 from ..status import BAD_STATUS, seen_of
 from .bridge import Bridge
 from .inventory import nodes_of
 
 _MOST_LEFT = 10_000
 _CLOSE_SECONDS = 10.0
+_log = logging.getLogger("stoker.engine")
 
 
 class RayEngine:
@@ -48,10 +51,11 @@ class RayEngine:
         server_url: str,
         token: Callable[[str], str],
         lease_seconds: float = 30.0,
+        pools: Mapping[str, Pool] | None = None,
     ) -> None:
         """`address`: of Ray's head, host:port. `token`: attempt id → the token its replicas may use. `runtime`: the zipapp.
 
-        `lease_seconds`: how long a replica runs on that reaches neither the server nor Ray's head.
+        `lease_seconds`: how long a replica runs on that reaches neither the server nor Ray's head. `pools`: the site's.
         """
         self._fences = home / "runs"
         # The same wherever the home lies, and no other home's.
@@ -67,6 +71,9 @@ class RayEngine:
         self._told_to_stop: dict[str, bool] = {}  # attempt → whether by force, since Ray was reached
         self._leaving: set[str] = set()  # attempts whose places Ray has not given back yet
         self._left: OrderedDict[str, None] = OrderedDict()  # those that were forgotten last: no news of them counts
+        self._pools = pools or {}
+        self._wanted: Mapping[str, int] | None = None  # machines of each pool, as Ray was told; None: it was not told
+        self._refusals: list[Refusal] = []
         self._ring: Callable[[], None] = lambda: None
         self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard)
 
@@ -179,6 +186,25 @@ class RayEngine:
         """Call `ring` whenever Ray has told something new."""
         self._ring = ring
 
+    def want(self, machines: Mapping[str, int]) -> None:
+        """Tell Ray's autoscaler, if that is news. What it could not be told is told again when this is said again."""
+        wanted = {pool: count for pool, count in machines.items() if count}
+        with self._lock:
+            if wanted == self._wanted:
+                return
+            self._wanted = wanted
+        try:
+            self._bridge.tell("want", machines=wanted).add_done_callback(self._told_what_is_wanted)
+        except Unavailable:
+            with self._lock:
+                self._wanted = None
+
+    def refusals(self) -> Sequence[Refusal]:
+        """What Ray's autoscaler could not get, in the words of the cloud."""
+        with self._lock:
+            told, self._refusals = self._refusals, []
+        return told
+
     def problem(self) -> str:
         """Why the cluster cannot be used now."""
         return f"Ray at {self._address}: {self._bridge.problem}" if self._bridge.problem else ""
@@ -244,9 +270,12 @@ class RayEngine:
                     self._known.clear()
                     self._asked.clear()
                     self._told_to_stop.clear()
+                    self._wanted = None
                     self._nodes = tuple(replace(node, state=NodeState.DOWN) for node in self._nodes)
                 case {"event": "nodes", "rows": rows}:
-                    self._nodes = nodes_of(rows, self._lease_seconds)
+                    self._nodes = nodes_of(rows, self._lease_seconds, self._pools)
+                case {"event": "no_machine", "pool": pool, "why": why}:
+                    self._refusals.append(Refusal(pool=pool, why=why))
                 case {"event": "found", "replicas": replicas}:
                     self._known.update(replicas)
                 case {"event": "ended", "replica": name, "status": status} if (
@@ -275,6 +304,13 @@ class RayEngine:
         if answer.exception() is None:
             with self._lock:
                 self._live = None  # what is started from now on is no stray
+
+    def _told_what_is_wanted(self, answer: Future[Any]) -> None:
+        error = answer.exception()
+        if error is not None:
+            _log.error("Ray was not told which machines are wanted: %s", error)
+            with self._lock:
+                self._wanted = None
 
     def _gone(self, attempt: str, answer: Future[Any]) -> None:
         if answer.exception() is None:

@@ -11,20 +11,33 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stoker.core.copies import replace
 from stoker.core.node import Node
+from stoker.core.site import Pool
 from stoker.hardware.accelerators import find_accelerator
 
 MACHINE_LABEL = "stoker.io/machine-type"
 """A label of ours that tells the machine type of a Ray node."""
+
+POOL_LABEL = "stoker.io/pool"
+"""A label of ours that tells the site's pool from which a Ray node was ordered."""
+
+POOL_RESOURCE = "stoker-pool-"
+"""A resource of ours, of which each machine of a pool has one: this, and the pool's name."""
 
 _ACCELERATOR_RESOURCE = "accelerator_type:"
 _UNNAMED = "GPU"
 """The accelerator of a node with GPUs of which Ray does not know the type."""
 
 
-def nodes_of(rows: Iterable[Mapping[str, Any]], lease_seconds: float) -> tuple[Node, ...]:
-    """The nodes that are alive and have something to give, by name. `rows`: as `ray.nodes()` tells them."""
-    found = [_node(row, lease_seconds) for row in rows if row["Alive"]]
+def nodes_of(
+    rows: Iterable[Mapping[str, Any]], lease_seconds: float, pools: Mapping[str, Pool] | None = None
+) -> tuple[Node, ...]:
+    """The nodes that are alive and have something to give, by name. `rows`: as `ray.nodes()` tells them.
+
+    What a pool of the site says of its machines goes over what Ray says, but for how much there is of them.
+    """
+    found = [_of_pool(_node(row, lease_seconds), pools or {}) for row in rows if row["Alive"]]
     return tuple(sorted((node for node in found if node.vcpus or node.devices), key=lambda node: node.name))
 
 
@@ -46,6 +59,22 @@ def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
         vcpus=float(resources.get("CPU", 0.0)),
         memory_gb=math.floor(resources.get("memory", 0.0) / 2**30 * 10) / 10,  # never more than Ray has
         lease_seconds=lease_seconds,
+        node_pool=labels.get(POOL_LABEL, ""),
+        spot=labels.get("ray.io/market-type") == "spot",
+    )
+
+
+def _of_pool(node: Node, pools: Mapping[str, Pool]) -> Node:
+    pool = pools.get(node.node_pool)
+    if pool is None:
+        return node if not node.node_pool else replace(node, node_pool="")  # of a pool that the site has no more
+    return replace(
+        node,
+        region=pool.region,
+        zone=pool.zone,
+        machine=pool.machine,
+        accelerator=pool.accelerator if node.devices else "",
+        spot=pool.spot,
     )
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from stoker.api.services import Services, access_of, read_json, services, user
 from stoker.control.commands import no_such_node
 from stoker.core.ids import split_job_id
-from stoker.core.node import Node
+from stoker.core.node import POOL_RECORD, Node
 from stoker.core.world import World
 from stoker.scheduling.free import Free
 
@@ -25,14 +25,15 @@ from .schemas.server import Nodes
 router = a_router("nodes")
 
 NodeName = Annotated[str, Path(description="The node's name.", examples=["local-nvidia_tesla_t4"])]
-GONE = "GONE"
+GONE, POOL = "GONE", "POOL"
 _Sees = Callable[[str], bool]  # whether who asks may see a project
 
 
 @router.get("/nodes", responses=declares(Nodes))
 def list_nodes(request: Request) -> Response:
     """The nodes, with what is free on them: the real ones first, then by name."""
-    found: Nodes = {"nodes": _seen_by(access_of(request).sees, services(request).live.made(_rows))}
+    rows = [row for row in services(request).live.made(_rows) if row["state"] != POOL]
+    found: Nodes = {"nodes": _seen_by(access_of(request).sees, rows)}
     return answer(found)
 
 
@@ -104,7 +105,8 @@ def _seen_by(sees: _Sees, rows: Sequence[NodeRow]) -> list[NodeRow]:
 
 def _rows(world: World) -> list[NodeRow]:
     """What there is, and what is not there and yet cordoned."""
-    cordoned = sorted(record.node for record in world.records.values() if record.cordon is not None)
+    records = world.records.values()
+    cordoned = sorted(r.node for r in records if r.cordon is not None or r.node.startswith(POOL_RECORD))
     gone = [Node(name=name, engine="", vcpus=0.0) for name in cordoned if name not in world.nodes]
     there = sorted(world.nodes.values(), key=lambda node: (node.virtual, node.name))
     room = Free(there)
@@ -121,7 +123,7 @@ def _row(node: Node, room: Free, jobs: Mapping[int, Sequence[str]], world: World
     return {
         "name": node.name,
         "engine": node.engine,
-        "state": GONE if place is None else str(node.state),
+        "state": str(node.state) if place is not None else POOL if node.name.startswith(POOL_RECORD) else GONE,
         "takes_work": takes_work,
         "cordon": None
         if cordon is None
@@ -132,6 +134,8 @@ def _row(node: Node, room: Free, jobs: Mapping[int, Sequence[str]], world: World
         "region": node.region,
         "zone": node.zone,
         "machine_type": node.machine,
+        "node_pool": node.node_pool,
+        "spot": node.spot,
         "virtual": node.virtual,
         "accelerator": node.accelerator,
         "accelerators": len(node.devices),

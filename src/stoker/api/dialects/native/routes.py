@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from . import (
     artifacts,
+    costs,
     dry_run,
     explain,
     files,
@@ -21,7 +22,23 @@ from . import (
     tokens,
 )
 
-_NOUNS = (server, tokens, nodes, queue, submit, dry_run, jobs, explain, history, story, metrics, logs, artifacts, files)
+_NOUNS = (
+    server,
+    tokens,
+    nodes,
+    costs,
+    queue,
+    submit,
+    dry_run,
+    jobs,
+    explain,
+    history,
+    story,
+    metrics,
+    logs,
+    artifacts,
+    files,
+)
 
 # Put together as they are: `include_router` would make each of them anew, and the server starts with this.
 router = APIRouter(routes=[route for noun in _NOUNS for route in noun.router.routes])

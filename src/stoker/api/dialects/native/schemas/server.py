@@ -115,6 +115,8 @@ class Node(TypedDict):
     region: Annotated[str, says("Its region; empty stands for any.", "")]
     zone: Annotated[str, says("Its zone.", "local")]
     machine_type: Annotated[str, says("Its machine type, where it has one.", "n1-highcpu-16")]
+    node_pool: Annotated[str, says("The site's pool from which it was ordered; empty for none.", "t4x4")]
+    spot: Annotated[bool, says("Whether it may be taken away at any time.", False)]
     virtual: Annotated[bool, says("Whether it is declared, and its replicas run on this machine.", False)]
     accelerator: Annotated[str, says("The type of its accelerators; empty for none.", "NVIDIA_TESLA_T4")]
     accelerators: Annotated[int, says("How many accelerators it has.", 4)]

@@ -1,0 +1,131 @@
+"""The documents' example on machines that are not there yet: a real server, Ray's real autoscaler, machines that are processes.
+
+From no machine at all the 1 + 9 + 3 job has exactly 13 of two types ordered, trains with TensorFlow on all of them, and they go
+when nobody uses them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from stoker.client import embedded
+from stoker.client.client import Client
+from stoker.config import read_config
+from tests.conftest import Server, wait_until
+from tests.ray_cluster import RayCluster
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.live
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SITE = """
+[pools.t4x4]
+machine_type = "n1-highcpu-16"
+accelerator_type = "T4"
+accelerator_count = 4
+zone = "us-central1-a"
+max = 12
+[pools.ps]
+machine_type = "n1-highmem-8"
+zone = "us-central1-a"
+max = 6
+[pools.sold-out]
+machine_type = "n1-standard-4"
+zone = "us-central1-a"
+max = 2
+usd_per_hour = 0.01
+[pools.small]
+machine_type = "n1-standard-4"
+zone = "us-central1-b"
+max = 2
+"""
+OUT_OF_STOCK = "ZONE_RESOURCE_POOL_EXHAUSTED: us-central1-a has no n1-standard-4 now"
+
+
+def a_type(name: str, vcpus: int, memory_gb: float, gpus: int = 0, **node: str) -> dict[str, object]:
+    """A node type of Ray for a pool."""
+    accelerator = {"GPU": gpus, "accelerator_type:T4": 1} if gpus else {}
+    resources = {"CPU": vcpus, "memory": math.ceil(memory_gb * 2**30), f"stoker-pool-{name}": 1, **accelerator}
+    return {
+        "resources": resources,
+        "labels": {"stoker.io/pool": name},
+        "node_config": node,
+        "min_workers": 0,
+        "max_workers": 12,
+    }
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayCluster]:
+    types = {
+        "t4x4": a_type("t4x4", 16, 14.4, 4),
+        "ps": a_type("ps", 8, 52),
+        "sold-out": a_type("sold-out", 4, 15, refuse=OUT_OF_STOCK),
+        "small": a_type("small", 4, 15),
+    }
+    with RayCluster(types, idle_seconds=8) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, cluster: RayCluster) -> Iterator[Server]:
+    home = tmp_path_factory.mktemp("home")
+    (home / "config.yaml").write_text(json.dumps({"engine": "ray", "address": cluster.address, "lease_seconds": 15}))
+    (home / "site.toml").write_text(SITE)
+    config = read_config({"STOKER_HOME": str(home)})
+    found = embedded.start(config, ("--port=0",))
+    with closing(Client(found.url, found.token)) as client:
+        wait_until(lambda: not client.status()["problems"])
+        yield Server(home, found, client, ())
+        embedded.stop(config, found)
+
+
+def pools(client: Client) -> Counter[str]:
+    """How many machines of each pool are there."""
+    return Counter(node["node_pool"] for node in client.nodes())
+
+
+def test_the_documents_example_from_nothing(server: Server, tmp_path: Path) -> None:
+    client = server.client
+    assert pools(client) == {}
+    seen: list[Counter[str]] = []
+    done = server.cli(
+        *("jobs", "submit", "training", "autoscaled", "--config", str(EXAMPLES / "gpu_cluster/config.yaml")),
+        *("--package-path", str(EXAMPLES / "parameter_server/trainer"), "--module-name", "trainer.task"),
+        *("--job-dir", str(tmp_path), "--region", "us-central1", "--", "--epochs", "1"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_until(lambda: client.details("local", "autoscaled")["state"] == "PREPARING")
+    assert client.explain("local", "autoscaled")["code"] == "PROVISIONING"
+
+    def has_ended() -> bool:
+        seen.append(pools(client))
+        return client.details("local", "autoscaled")["state"] in ("SUCCEEDED", "FAILED")
+
+    wait_until(has_ended, seconds=240.0)
+    details = client.details("local", "autoscaled")
+    lines = [e["text"] for e in client.stream("local", "autoscaled", follow=False) if e["kind"] == "log"]
+    assert details["state"] == "SUCCEEDED", lines
+    assert max(seen, key=Counter.total) == {"t4x4": 10, "ps": 3}
+    assert "chief x 1, worker x 9, ps x 3" in lines
+    assert any(line.startswith("weights on /job:ps/replica:0/task:0") for line in lines)
+    (attempt,) = details["attempts"]
+    assert len({replica["node"] for replica in attempt["replicas"]}) == 13
+    wait_until(lambda: pools(client) == {}, seconds=60.0)
+
+
+def test_a_stock_out_is_told_in_the_clouds_words_and_the_next_zone_helps(server: Server) -> None:
+    client = server.client
+    client.run("local", {"name": "elsewhere", "command": ["python", "-c", "print('here')"], "vcpus": 4})
+    wait_until(lambda: client.details("local", "elsewhere")["state"] == "SUCCEEDED", seconds=120.0)
+    assert pools(client) == {"small": 1}
+    faults = client.node("pool:sold-out")["faults"]
+    assert OUT_OF_STOCK in faults[-1]["what"]
+    wait_until(lambda: pools(client) == {}, seconds=60.0)
