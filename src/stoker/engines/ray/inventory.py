@@ -17,6 +17,12 @@ from stoker.hardware.accelerators import find_accelerator
 MACHINE_LABEL = "stoker.io/machine-type"
 """A label of ours that tells the machine type of a Ray node."""
 
+POOL_LABEL = "stoker.io/pool"
+"""A label of ours that tells which pool of the site file a Ray node was ordered for."""
+
+POOL_RESOURCE = "stoker-pool-"
+"""Each machine of a pool has one unit of a resource of this name with the pool's behind it: by that machines are ordered."""
+
 _ACCELERATOR_RESOURCE = "accelerator_type:"
 _UNNAMED = "GPU"
 """The accelerator of a node with GPUs of which Ray does not know the type."""
