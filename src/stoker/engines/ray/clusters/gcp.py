@@ -51,7 +51,7 @@ class Gcp:
 
 
 def _machine(pool: Pool, zone: str, options: Options) -> dict[str, Any]:
-    name = pool.instance or pool.machine
+    name = pool.machine or pool.instance
     if not name:
         raise refused(f"pools.{pool.name}", "has no `machine_type`: what is such a machine called on Google Cloud?")
     body: dict[str, Any] = {"machineType": name, "disks": _disks(zone, options), "scheduling": _scheduling(pool)}

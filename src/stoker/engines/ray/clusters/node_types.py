@@ -14,7 +14,7 @@ HEAD_TYPE = "ray_head"
 
 
 def resources(pool: Pool) -> dict[str, int]:
-    """What one machine counts as: the pool's own figures, by which jobs are checked, also where a larger machine stands for it."""
+    """What one machine counts as: the pool's own figures, by which jobs are checked, also where a larger one stands for it."""
     found = {
         "CPU": int(pool.vcpus),
         "memory": math.ceil(pool.memory_gb * 2**30),
