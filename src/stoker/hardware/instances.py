@@ -20,7 +20,7 @@ class Instance:
 
     name: str
     region: str
-    accelerator: str  # as in the price table
+    accelerator: str  # the id of its chip, or what the price table calls one that has none
     accelerators: float  # some clouds sell fractions
     vcpus: float
     memory_gb: float
@@ -44,9 +44,8 @@ def instances_with(provider: str, accelerator: str, count: int) -> list[Instance
     known = accelerators().get(accelerator)
     if known is None:
         return []
-    names = {known.gce_name} if known.gce_name else set()
-    names |= {known.chip.gpu_id} if known.chip is not None else set()
-    return [one for one in _table(provider) if one.accelerator in names and one.accelerators == count]
+    name = known.chip.gpu_id if known.chip is not None else known.gce_name
+    return [one for one in _table(provider) if one.accelerator == name and one.accelerators == count]
 
 
 @cache
@@ -59,7 +58,7 @@ def _table(provider: str) -> tuple[Instance, ...]:
         Instance(
             name=row["item"],
             region=row["region"],
-            accelerator=row["accelerator"],
+            accelerator=row["gpu_id"] or row["accelerator"],
             accelerators=figure(row["accelerator_count"]) or 0.0,
             vcpus=figure(row["vcpus"]) or 0.0,
             memory_gb=figure(row["memory_gb"]) or 0.0,
