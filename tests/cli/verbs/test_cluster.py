@@ -115,6 +115,7 @@ def test_a_cluster_goes_up_and_down_by_rays_launcher(cli: Cli) -> None:
     (cli.folder / "cluster.yaml").write_text(yaml.safe_dump(content))
     there = {"HOME": str(cli.folder), "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
+    there["TMPDIR"] = str(cli.folder)  # where Ray keeps what it has worked out of the file
     ran = cli("cluster", "up", "cluster.yaml", **there)
     assert ran.code == 0 and "the cluster stoker is up; its head is 192.0.2.1" in ran.err, _story(ran, cli)
     assert "stoker up --host ADDRESS --engine ray --address HEAD:6379" in ran.err
