@@ -16,6 +16,7 @@ import stoker
 from stoker.cli.main import VERBS
 from stoker.core.errors import NotFound
 from stoker.engines.base import Engine
+from stoker.engines.ray.clusters.base import Provider
 from stoker.gpu.device import Driver
 from stoker.kinds.base import Kind
 from stoker.registry import MEMBERS, load, names
@@ -25,7 +26,14 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "stoker"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-PROTOCOLS = {"engines": Engine, "policies": Policy, "placers": Placer, "kinds": Kind, "drivers": Driver}
+PROTOCOLS = {
+    "engines": Engine,
+    "policies": Policy,
+    "placers": Placer,
+    "kinds": Kind,
+    "drivers": Driver,
+    "clusters": Provider,
+}
 FOLDERS = {
     "engines": "engines",
     "policies": "scheduling/policies",
@@ -33,8 +41,10 @@ FOLDERS = {
     "kinds": "kinds",
     "dialects": "api/dialects",
     "drivers": "gpu/drivers",
+    "clusters": "engines/ray/clusters",
 }
 NO_MEMBERS = {"__init__", "base", "status", "virtual"}  # the latter two serve several engines
+NO_MEMBERS |= {"instances", "launch", "node_types", "place", "text"}  # these serve several clusters
 EVERY_MEMBER = [(group, name) for group in MEMBERS for name in MEMBERS[group]]
 
 

@@ -45,6 +45,12 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "nvml": "stoker.gpu.drivers.nvml:NvmlDriver",
         "fake": "stoker.gpu.drivers.fake:FakeDriver",
     },
+    "clusters": {
+        "aws": "stoker.engines.ray.clusters.aws:Aws",
+        "azure": "stoker.engines.ray.clusters.azure:Azure",
+        "gcp": "stoker.engines.ray.clusters.gcp:Gcp",
+        "kuberay": "stoker.engines.ray.clusters.kuberay:KubeRay",
+    },
     "traces": {
         "acme": "stoker.simulate.traces.acme:Acme",
         "chronus": "stoker.simulate.traces.chronus:Chronus",

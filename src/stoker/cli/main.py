@@ -34,6 +34,7 @@ VERBS: Mapping[str, str] = {
     "accelerators": "Look up GPUs and TPUs",
     "regions": "Look up regions",
     "local": "Train without a server, as gcloud's `local train`",
+    "cluster": "Make a cluster file for a cloud from the site's pools; bring it up and down",
     "env": "Point gcloud and Google's Python clients at the server",
     "backup": "Back up the home into one file, while the server runs",
     "restore": "Bring a backup back",

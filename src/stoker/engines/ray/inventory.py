@@ -20,10 +20,10 @@ MACHINE_LABEL = "stoker.io/machine-type"
 """A label of ours that tells the machine type of a Ray node."""
 
 POOL_LABEL = "stoker.io/pool"
-"""A label of ours that tells the site's pool from which a Ray node was ordered."""
+"""A label of ours that tells which pool of the site file a Ray node was ordered for."""
 
 POOL_RESOURCE = "stoker-pool-"
-"""A resource of ours, of which each machine of a pool has one: this, and the pool's name."""
+"""Each machine of a pool has one unit of a resource of this name with the pool's behind it: by that machines are ordered."""
 
 _ACCELERATOR_RESOURCE = "accelerator_type:"
 _UNNAMED = "GPU"
