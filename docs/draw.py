@@ -96,7 +96,7 @@ FATES = {
 }
 SHOWN = {
     ShownState.QUEUED: "It waits. `stoker why JOB` says why.",
-    ShownState.PREPARING: "It has places and is being started, or started again.",
+    ShownState.PREPARING: "It has places and is being started, or started again; or machines are on order for it.",
     ShownState.RUNNING: "Every replica runs; or the last ones are being ended.",
     ShownState.SUCCEEDED: "It is done.",
     ShownState.FAILED: "It failed. `stoker why JOB` and `stoker logs JOB` say how.",
@@ -111,6 +111,9 @@ REASONS = {
     "QUOTA": "Its queue holds all that it may of some resource ([site.md](site.md#quotas)).",
     "OUT_OF_SERVICE": "The nodes that could hold it are there, and are cordoned, about to leave, or down ([nodes.md](nodes.md)).",
     "NO_SUCH_NODES": "Nodes that could hold it were there when it was submitted, and are there no more.",
+    "PROVISIONING": "Machines of the site's pools are on order for it ([clusters.md](clusters.md#machines-on-demand)).",
+    "NO_CAPACITY": "Machines that were ordered for it did not come: no stock, no quota; they are ordered again after a while.",
+    "BUDGET": "Its project may not spend more on machines by the hour, or this month ([site.md](site.md#budgets)).",
     "BACKOFF": "It failed and is tried again after a pause of 1, 2, 4 … seconds, 60 at most.",
     "HELD": "The server was started with `--hold`: jobs are accepted, and none is started.",
 }

@@ -11,7 +11,18 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from stoker import __version__
-from stoker.api.dialects.native.schemas import errors, events, files, history, jobs, outlook, queue, server, tokens
+from stoker.api.dialects.native.schemas import (
+    costs,
+    errors,
+    events,
+    files,
+    history,
+    jobs,
+    outlook,
+    queue,
+    server,
+    tokens,
+)
 from stoker.app import Stoker
 from tests.api.bodies import PACKAGE, a_job_body, a_run
 
@@ -102,6 +113,8 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
         (server.Settings, "/stoker/v1/settings"),
         (server.Nodes, "/stoker/v1/nodes"),
         (server.Node, "/stoker/v1/nodes/virtual-0"),
+        (costs.Pools, "/stoker/v1/pools"),
+        (costs.Costs, "/stoker/v1/costs"),
         (queue.TheQueue, "/stoker/v1/queue"),
         (history.History, "/stoker/v1/history"),
         (jobs.LiveJobs, "/stoker/v1/jobs"),
@@ -132,7 +145,7 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
 def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
     kinds = {
         kind.__name__: kind
-        for module in (errors, files, history, jobs, outlook, queue, server, tokens)
+        for module in (costs, errors, files, history, jobs, outlook, queue, server, tokens)
         for kind in vars(module).values()
         if isinstance(kind, type)
     }

@@ -20,14 +20,15 @@ from stoker.core.changes import (
     NodeSeen,
     Note,
     Open,
+    OrderMachines,
     Relabel,
     Submit,
     UncordonNode,
 )
 from stoker.core.errors import AlreadyExists, Conflict, Deposed, IllegalMove, NotFound
-from stoker.core.job import Attempt, Placement, Reason, Replica, Request
+from stoker.core.job import Attempt, Ordered, Placement, Reason, Replica, Request
 from stoker.core.node import Cordon, Fault, NodeRecord
-from stoker.core.states import AttemptState, Cause, JobState, ReplicaState
+from stoker.core.states import AttemptState, Cause, JobState, ReplicaState, ShownState
 from stoker.core.world import World, apply
 from stoker.store.base import Store, Which
 from tests.builders import a_job, a_node
@@ -229,6 +230,33 @@ class StoreContract:
         assert store.world().leaving == {"n0": 5.0}
         store.commit([UncordonNode(node="n0")], by="u")
         assert store.world().records == store.world().leaving == {}
+
+    def test_who_has_held_machines_since(self, store: Store) -> None:
+        store.commit([NodeSeen(node=a_node("n0", 4)), Submit(job=a_job()), Submit(job=a_job("k"))], by="u")
+        store.commit([Open(attempt=an_attempt()), Open(attempt=an_attempt("p/k", device="1"))], by="loop")
+        assert [(job.id, attempt.id) for job, attempt in store.held_since(5.0)] == [("p/j", "p/j.1"), ("p/k", "p/k.1")]
+        stopping, ended = AttemptState.STOPPING, AttemptState.ENDED
+        store.commit(
+            [
+                MoveAttempt(attempt="p/j.1", before=AttemptState.PLACED, after=stopping, at=6.0, cause=Cause.COMPLETED),
+                MoveAttempt(attempt="p/j.1", before=stopping, after=ended, at=7.0),
+                MoveJob(job="p/j", before=JobState.ACTIVE, after=JobState.SUCCEEDED, at=7.0),
+            ],
+            by="loop",
+        )
+        assert [attempt.id for _, attempt in store.held_since(6.9)] == ["p/j.1", "p/k.1"]
+        assert [(job.state, attempt.ended_at) for job, attempt in store.held_since(7.0)] == [(JobState.ACTIVE, None)]
+
+    def test_machines_that_are_ordered_are_written_at_the_job(self, store: Store) -> None:
+        store.commit([NodeSeen(node=a_node("n0", 4)), Submit(job=a_job())], by="u")
+        ordered = Ordered(machines=(("t4", 2),), zone="z", at=5.0)
+        store.commit([OrderMachines(job="p/j", ordered=ordered)], by="loop")
+        assert store.job("p/j").job.ordered == store.world().jobs["p/j"].ordered == ordered
+        assert store.job("p/j").state is ShownState.PREPARING
+        store.commit([Open(attempt=an_attempt())], by="loop")
+        assert store.job("p/j").job.ordered is None
+        store.commit([OrderMachines(job="p/j", ordered=ordered)], by="loop")  # too late: it has its places
+        assert store.job("p/j").job.ordered is None
 
     def test_a_label_change_is_guarded_by_the_revision(self, store: Store) -> None:
         store.commit([Submit(job=a_job())], by="u")

@@ -7,7 +7,6 @@ when nobody uses them.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,9 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from stoker.api.dialects.native.schemas import costs
 from stoker.client import embedded
 from stoker.client.client import Client
 from stoker.config import read_config
+from stoker.control.site_file import parse_site
+from stoker.engines.ray.clusters.node_types import node_type
+from tests.api.test_openapi import conforms
 from tests.conftest import Server, wait_until
 from tests.ray_cluster import RayCluster
 
@@ -49,27 +52,10 @@ max = 2
 OUT_OF_STOCK = "ZONE_RESOURCE_POOL_EXHAUSTED: us-central1-a has no n1-standard-4 now"
 
 
-def a_type(name: str, vcpus: int, memory_gb: float, gpus: int = 0, **node: str) -> dict[str, object]:
-    """A node type of Ray for a pool."""
-    accelerator = {"GPU": gpus, "accelerator_type:T4": 1} if gpus else {}
-    resources = {"CPU": vcpus, "memory": math.ceil(memory_gb * 2**30), f"stoker-pool-{name}": 1, **accelerator}
-    return {
-        "resources": resources,
-        "labels": {"stoker.io/pool": name},
-        "node_config": node,
-        "min_workers": 0,
-        "max_workers": 12,
-    }
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    types = {
-        "t4x4": a_type("t4x4", 16, 14.4, 4),
-        "ps": a_type("ps", 8, 52),
-        "sold-out": a_type("sold-out", 4, 15, refuse=OUT_OF_STOCK),
-        "small": a_type("small", 4, 15),
-    }
+    types = {name: node_type(pool, pool.zone, {}) for name, pool in parse_site(SITE).pools.items()}
+    types["sold-out"]["node_config"] = {"refuse": OUT_OF_STOCK}
     with RayCluster(types, idle_seconds=8) as cluster:
         yield cluster
 
@@ -118,6 +104,13 @@ def test_the_documents_example_from_nothing(server: Server, tmp_path: Path) -> N
     assert any(line.startswith("weights on /job:ps/replica:0/task:0") for line in lines)
     (attempt,) = details["attempts"]
     assert len({replica["node"] for replica in attempt["replicas"]}) == 13
+    (bill,) = client.costs()["bills"]
+    hours = (attempt["ended_at"] - attempt["placed_at"]) / 3600
+    price = sum(pool["usd_per_hour"] * {"t4x4": 10, "ps": 3}.get(pool["name"], 0) for pool in client.pools())
+    assert bill["machine_hours"] == pytest.approx(13 * hours) and bill["accelerator_hours"] == pytest.approx(40 * hours)
+    assert bill["usd"] == bill["ordered_usd"] == pytest.approx(price * hours)
+    shown = server.cli("costs", "--by", "job").stdout
+    assert "local/autoscaled" in shown and f"{bill['usd']:.2f}" in shown
     wait_until(lambda: pools(client) == {}, seconds=60.0)
 
 
@@ -126,6 +119,11 @@ def test_a_stock_out_is_told_in_the_clouds_words_and_the_next_zone_helps(server:
     client.run("local", {"name": "elsewhere", "command": ["python", "-c", "print('here')"], "vcpus": 4})
     wait_until(lambda: client.details("local", "elsewhere")["state"] == "SUCCEEDED", seconds=120.0)
     assert pools(client) == {"small": 1}
-    faults = client.node("pool:sold-out")["faults"]
-    assert OUT_OF_STOCK in faults[-1]["what"]
+    assert OUT_OF_STOCK in client.node("pool:sold-out")["faults"][-1]["what"]
+    listed = server.cli("nodes")
+    assert OUT_OF_STOCK in listed.stderr
+    row = next(line for line in listed.stdout.splitlines() if line.startswith("small "))
+    assert row.split()[1:5] == ["1", "of", "2", "n1-standard-4"]
+    for kind, found in ((costs.Pools, {"pools": client.pools()}), (costs.Costs, client.costs())):
+        conforms(kind, found)
     wait_until(lambda: pools(client) == {}, seconds=60.0)

@@ -22,6 +22,7 @@ TAGS = {
     "server": "The server itself.",
     "tokens": "Who may use it.",
     "nodes": "The machines.",
+    "costs": "Machines that are ordered when a job needs them, and what jobs have cost.",
     "queue": "Whose turn it is, and why.",
     "jobs": "What waits, runs and has run.",
     "logs": "What happens, as it happens: one JSON object a line.",

@@ -26,6 +26,7 @@ VERBS: Mapping[str, str] = {
     "why": "Say why a job waits, or how it ended",
     "queue": "Show who waits, in order, and how the queues stand",
     "nodes": "List the machines; cordon, drain and uncordon one",
+    "costs": "What jobs have cost, by project, user, job or day; and budgets",
     "check": "Check a job without a server: machines, zones, price, or every mistake",
     "rehearse": "Run a job's whole cluster here, on virtual nodes made for it",
     "simulate": "Replay a trace of jobs under one or several policies, in virtual time",

@@ -11,6 +11,7 @@ from stoker.core.ids import JOB_NAME, PROJECT_NAME
 
 
 def check_url(url: str) -> None:
+    """Raise BadSpec for what is no server's address."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
@@ -28,6 +29,7 @@ def authorization(token: str) -> dict[str, str]:
 
 
 def project_path(project: str) -> str:
+    """The path of a project. Raises BadSpec for what cannot be one's id."""
     if not PROJECT_NAME.fullmatch(project):
         raise e.BadSpec([e.Violation("project", f"{project[:80]!r} cannot be a project's id")])
     return f"projects/{project}"
@@ -41,10 +43,12 @@ def job_path(project: str, name: str) -> str:
 
 
 def node_path(name: str) -> str:
+    """The path of a node."""
     return f"/stoker/v1/nodes/{quote(name, safe='')}"
 
 
 def file_path(uri: str) -> str:
+    """The path of a file, by its address. Raises BadSpec for one that leads elsewhere."""
     scheme, _, rest = uri.partition("://")
     if ".." in rest.split("/"):  # on its way the path would be tidied up, and lead to another bucket
         raise e.BadSpec([e.Violation("uri", f"{uri[:200]!r} leads out of its bucket")])

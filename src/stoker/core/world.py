@@ -117,7 +117,8 @@ def job_after(job: Job, change: c.Change) -> Job:
         case c.Explain():
             return replace(job, waits=change.reason)
         case c.OrderMachines():
-            _expect(job.state, JobState.QUEUED, job.id)
+            if job.state is not JobState.QUEUED:
+                return job  # it has its machines, or has ended
             return replace(job, ordered=change.ordered, revision=job.revision + 1)
         case c.Open():
             _expect(job.state, JobState.QUEUED, job.id)

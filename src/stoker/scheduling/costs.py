@@ -19,6 +19,8 @@ def hourly_costs(
 
     Of a machine that is shared, a gang pays its share: of that of which it takes the most.
     """
+    if spec.pool:
+        return 0.0, 0.0  # a rehearsal's machines are not there
     machines = {group.role: group.machine for group in spec.groups}
     shares: dict[str, float] = {}
     known: float | None = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -86,9 +86,10 @@ def uncordon(name: str, as_json: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    nodes = session.client().nodes()
+    client = session.client()
+    nodes, pools = client.nodes(), client.pools()
     if as_json:
-        show.data({"nodes": nodes})
+        show.data({"nodes": nodes, "pools": pools})
         return
     rows = [
         [
@@ -111,6 +112,34 @@ def _list(as_json: bool) -> None:
         show.note(
             "soft: one job alone may ask for more vCPUs and memory than there are; GPUs are always counted strictly"
         )
+    _show_pools(pools)
+
+
+def _show_pools(pools: Sequence[Mapping[str, Any]]) -> None:
+    """The pools of machines that are ordered when a job needs them."""
+    if not pools:
+        return
+    click.echo()
+    rows = [
+        [
+            pool["name"],
+            f"{pool['there']} of {pool['most']}",
+            pool["machine_type"] or f"{pool['vcpus']:g} vCPU, {pool['memory_gb']:g} GB",
+            f"{pool['accelerators']} {pool['accelerator']}" if pool["accelerators"] else "",
+            pool["zone"] or pool["region"],
+            "spot" if pool["spot"] else "",
+            "" if pool["usd_per_hour"] is None else f"{pool['usd_per_hour']:.2f}",
+            "yes" if pool["takes_orders"] else "no",
+        ]
+        for pool in pools
+    ]
+    show.table(["POOL", "MACHINES", "MACHINE_TYPE", "GPUS", "WHERE", "SPOT", "USD_PER_HOUR", "TAKES_ORDERS"], rows)
+    for pool in pools:
+        if pool["cordon"]:
+            show.note(f"pool:{pool['name']}: {_cordon(pool)}")
+        elif not pool["takes_orders"] and pool["failures"]:
+            last = pool["failures"][-1]
+            show.note(f"pool:{pool['name']}: {show.ago(last['at'])}: {last['what']}")
 
 
 def _fields(node: Mapping[str, Any]) -> list[tuple[str, object]]:

@@ -26,7 +26,10 @@ router = a_router("costs")
 
 @router.get("/pools", responses=declares(c.Pools))
 def list_pools(request: Request) -> Response:
-    """The pools of machines that are ordered when a job needs them, as the site file has them."""
+    """The pools of the site file.
+
+    Machines of theirs are ordered when a job needs them, and given back when nobody does.
+    """
     site, sees = services(request), access_of(request).sees
     now = site.commands.clock.now()
     with site.live.look() as world:
@@ -45,9 +48,9 @@ def get_costs(
     ] = 0.0,
     project: Annotated[str, asks("Only of this project; empty for all.", "local")] = "",
 ) -> Response:
-    """What jobs have cost, by day: how long they held machines, at the prices of the pools and of the catalog.
+    """What jobs have cost.
 
-    A price is written down when a job gets its machines. Of a machine that is shared, a job pays its share.
+    By day: how long they held machines, at the prices of the pools and of the catalog. A price is written down when a job gets its machines. Of a machine that is shared, a job pays its share.
     """
     site, sees = services(request), access_of(request).sees
     now = site.commands.clock.now()

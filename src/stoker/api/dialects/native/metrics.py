@@ -9,6 +9,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from stoker.api.services import services
+from stoker.control.costs import bills
 from stoker.core.ids import job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.spec import Group, JobSpec
@@ -45,7 +46,12 @@ def get_metrics(project: Project, name: Name, request: Request) -> Response:
     listed, attempts = site.store.job(job), site.store.attempts(job)
     spent, spec = spent_by(listed.job, attempts, site.commands.clock.now()), listed.job.spec
     accelerators = sum(group.count * group.machine.accelerator_milli for group in spec.groups) / 1000
+    now = site.commands.clock.now()
     cost, as_of, notes = cost_of(spec, spent.held / 3600)
+    if not spec.pool and attempts and all(attempt.usd_per_hour is not None for attempt in attempts):
+        cost = round(
+            sum(bill.usd or 0.0 for attempt in attempts for bill in bills([(listed.job, attempt)], 0.0, now)), 6
+        )
     found: Metrics = {
         "state": str(listed.state),
         "queued_seconds": round(spent.queued, 3),

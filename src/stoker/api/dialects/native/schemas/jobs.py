@@ -225,8 +225,8 @@ class Metrics(TypedDict):
     cost_usd: Annotated[
         float | None,
         says(
-            "What these machines cost for this time on Google Cloud, on demand, before tax and discounts; null where it"
-            " is not known. What your own hardware costs is not in it.",
+            "What these machines cost for this time at their pool's price, or on Google Cloud, on demand, before tax and"
+            " discounts; null where it is not known. What your own hardware costs is not in it.",
             21.11,
         ),
     ]
