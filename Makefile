@@ -9,11 +9,12 @@ WORKERS ?= auto
 SEEDS ?= 300
 SEED_BASE ?= 0
 
-.PHONY: demo test chaos check bench bench-scheduling docs clean
+.PHONY: demo demo-cluster test chaos check bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    train a digit classifier as a cluster, on this machine"
+	@echo "make demo-cluster  the same idea on 13 machines that Ray orders: processes of this machine"
 	@echo "make test    run every test"
 	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
 	@echo "make check   formatting, lint and types"
@@ -23,6 +24,9 @@ help:
 
 demo: .venv/demo
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/digits/demo.sh
+
+demo-cluster: .venv/demo-cluster
+	@$(BIN)/python examples/gpu_cluster/autoscaled.py
 
 test: check .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
@@ -58,6 +62,11 @@ docs: .venv/test
 .venv/demo: .venv/base pyproject.toml constraints.txt
 	@echo "· installing Stoker and TensorFlow (about 1.5 GB; once)"
 	$(INSTALL) -e '.[demo]'
+	@touch $@
+
+.venv/demo-cluster: .venv/demo
+	@echo "· installing Ray (once)"
+	$(INSTALL) -e '.[ray]'
 	@touch $@
 
 .venv/test: .venv/demo

@@ -18,7 +18,7 @@ from tests.security.table import BASE, Door, bearer, doors, patient
 
 PROJECT = r"/(stoker/v1|v1)/projects/\{project\}/.*|/v1/projects/\{project_verb\}"
 FILES = r"/stoker/v1/files/.*|(/resumable)?(/upload|/download)?/storage/v1/b.*|/batch/storage/v1"
-SORTED = r"/stoker/v1/(status|openapi\.json|nodes|queue|jobs)|/v2/entries:list"
+SORTED = r"/stoker/v1/(status|openapi\.json|nodes|pools|costs|queue|jobs)|/v2/entries:list"
 ADMIN = r"/stoker/v1/(settings|shutdown|history|tokens.*|nodes/.+)"
 REPLICA = r"/stoker/replica/v1/.*"
 
@@ -133,6 +133,10 @@ def test_lists_are_sorted_by_what_one_may_see(site: Site) -> None:
     for query in ("", "?project=a", "?project=b"):
         waiting = site[BOB].get(f"/stoker/v1/queue{query}").json()["waiting"]
         assert {job["project"] for job in waiting} <= {"b"}
+    site.stoker.loop.settle_down()  # both get machines
+    assert {bill["project"] for bill in site["eve"].get("/stoker/v1/costs").json()["bills"]} == {"a", "b"}
+    for query in ("", "?project=a", "?project=b"):
+        assert {bill["project"] for bill in site[BOB].get(f"/stoker/v1/costs{query}").json()["bills"]} <= {"b"}
     assert [b["name"] for b in site[BOB].get("/storage/v1/b?project=b").json()["items"]] == ["bob-data"]
     hers = {"resourceNames": ["projects/b", "projects/a"], "filter": 'resource.labels.job_id="job"'}
     assert site[BOB].post("/v2/entries:list", json=hers).status_code == 404

@@ -120,7 +120,7 @@ PROVISIONING = "PROVISIONING"
 def provisioning(up: int, count: int, wanted: str, zone: str) -> Reason:
     """Machines are on their way for it."""
     return Reason(
-        code=PROVISIONING,
+        code="PROVISIONING",
         text=f"{up} of {count} machines are up; on order{f' in {zone}' if zone else ''}: {wanted}",
         action="nothing to do: it starts when they are up",
     )
