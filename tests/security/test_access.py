@@ -6,14 +6,17 @@ The table of expectations stands here a second time, in words of its own: a rout
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from starlette.testclient import TestClient
 
 from stoker.app import Stoker
+from stoker.core.changes import Open
 from tests.api.bodies import PACKAGE, a_job_body
+from tests.contract.store_contract import an_attempt
 from tests.security.table import BASE, Door, bearer, doors, patient
 
 PROJECT = r"/(stoker/v1|v1)/projects/\{project\}/.*|/v1/projects/\{project_verb\}"
@@ -133,7 +136,9 @@ def test_lists_are_sorted_by_what_one_may_see(site: Site) -> None:
     for query in ("", "?project=a", "?project=b"):
         waiting = site[BOB].get(f"/stoker/v1/queue{query}").json()["waiting"]
         assert {job["project"] for job in waiting} <= {"b"}
-    site.stoker.loop.settle_down()  # both get machines
+    for project in ("a", "b"):  # each has held a machine for an hour
+        attempt = replace(an_attempt(f"{project}/job"), placed_at=time.time() - 3600)
+        site.stoker.store.commit([Open(attempt=attempt)], by="loop")
     assert {bill["project"] for bill in site["eve"].get("/stoker/v1/costs").json()["bills"]} == {"a", "b"}
     for query in ("", "?project=a", "?project=b"):
         assert {bill["project"] for bill in site[BOB].get(f"/stoker/v1/costs{query}").json()["bills"]} <= {"b"}
