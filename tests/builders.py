@@ -151,6 +151,7 @@ class House:
         """Machines that are wanted are there, at most so many of each pool, and those that are not are gone."""
         pools = self.loop.rules.site.pools
         there: dict[str, list[str]] = {name: [] for name in pools}
+        busy = {p.node for attempt in self.store.world().attempts.values() for p in attempt.placements}
         for node in self.engine.nodes():
             if node.node_pool:
                 there[node.node_pool].append(node.name)
@@ -158,7 +159,8 @@ class House:
             fresh = machines_of(pools[name], range(len(there[name]), min(count, most)))
             self.made += len(fresh)
             self.engine.join(*(replace(n, name=f"{name}-{self.made - i}") for i, n in enumerate(fresh)))
-            self.engine.leave(*there[name][count:])
+            idle = [node for node in there[name] if node not in busy]
+            self.engine.leave(*idle[: max(0, len(there[name]) - count)])
         self.tick()
 
     def job(self, name: str = "j") -> Job:
@@ -174,6 +176,7 @@ def a_house(
     clock: ManualClock | None = None,
     engine: FakeEngine | None = None,
     site: Site | None = None,
+    made: int = 0,
     **node: Any,
 ) -> House:
     """A control plane on these nodes; on a store and an engine that were there before, as after a restart of the server."""
@@ -192,4 +195,4 @@ def a_house(
     loop = Loop(store=store, logs=logs, engines={"fake": engine}, rules=rules, enact=enact, clock=clock, elastic=engine)
     commands = Commands(store=store, files=files, rules=rules, clock=clock, rehearsal_engine="fake")
     loop.tick()
-    return House(engine, clock, store, loop, commands, logs)
+    return House(engine, clock, store, loop, commands, logs, made=made)

@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from stoker.core.copies import replace
 from stoker.core.errors import NotReady, Violation
 from stoker.core.images import StandIns, stand_in
+from stoker.core.job import Job
 from stoker.core.node import Node
 from stoker.core.site import Queue
 from stoker.core.spec import Group, JobSpec
 from stoker.scheduling.books import Books, amounts_of, is_definite
-from stoker.scheduling.decide import ever_fits
+from stoker.scheduling.decide import ever_fits, least_usd_per_hour
 from stoker.scheduling.explain import nearest_shape, wanted
-from stoker.scheduling.pools import least_usd_per_hour
 from stoker.scheduling.rules import Rules
 from stoker.store.files import Files
 
@@ -107,17 +106,14 @@ def check_quota(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) 
     )
 
 
-def check_budget(project: str, spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> None:
-    """Raise NotReady for what costs more by the hour than its project may ever spend, if it has to be ordered."""
+def check_budget(project: str, job: Job, nodes: Sequence[Node], rules: Rules, field: str) -> None:
+    """Raise NotReady for what costs more by the hour than its project may ever spend, where it has to be ordered."""
     most = rules.site.budget(project).usd_per_hour
-    owned = [node for node in nodes if not node.node_pool]
-    if most is None or any(ever_fits(replace(spec, groups=(group,)), owned, rules.placer) for group in spec.groups):
-        return  # a part of it costs nothing
-    least = least_usd_per_hour(spec, rules.site.pools.values())
+    if most is None or not rules.site.pools:
+        return
+    least = least_usd_per_hour(job, nodes, rules)
     if least > most:
-        problem = (
-            f"{wanted(spec)} costs {least:.2f} USD an hour or more, and the project {project} may spend {most:.2f}"
-        )
+        problem = f"{wanted(job.spec)} costs {least:.2f} USD an hour, and the project {project} may spend {most:.2f}"
         raise NotReady(
             [Violation(field, problem)], fix="ask for less, or have an admin raise the budget (docs/site.md)"
         )

@@ -103,6 +103,7 @@ class Commands:
         if rehearse:
             spec = replace(spec, pool=REHEARSAL_POOL + job)
         nodes = rehearsal_nodes(job, spec, self.rehearsal_engine) if rehearse else []
+        row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
         check_queue(spec, self.rules, fields.queue)
         check_images(spec, self.images, fields.image)
         check_files(without_files(spec, uploads), self.files, fields.files)
@@ -112,8 +113,7 @@ class Commands:
             present += not_there_yet(self.rules.site, present)
             check_capacity(spec, present, self.rules, fields.shape)
             check_quota(spec, present, self.rules, fields.shape)
-            check_budget(project, spec, present, self.rules, fields.shape)
-        row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
+            check_budget(project, row, present, self.rules, fields.shape)
         return row, nodes
 
     def check_name(self, job: str) -> None:

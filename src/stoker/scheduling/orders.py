@@ -33,9 +33,12 @@ from .pools import (
     prices,
     takes,
 )
+from .spending import next_month
 
 MOST_AT_ONCE = 1000
 """Machines that one trial considers of one pool."""
+
+_CENT_PARTS = 1e-9  # what sums of prices may be off
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,9 @@ class Orders:
         self._pools = kept.rules.site.pools
         self._world = world
         self._now = now
-        self._there = count_by_pool(world.nodes.values())
-        self._smaller = {node.node_pool: node for node in world.nodes.values() if self._is_smaller(node)}
+        of_pools = [node for node in world.nodes.values() if node.node_pool] if self._pools else []
+        self._there = count_by_pool(of_pools)
+        self._smaller = {node.node_pool: node for node in of_pools if self._is_smaller(node)}
         self._coming: dict[str, Node] = {}  # machines that are not there, on which jobs of this round count
         self._held: list[tuple[Placement, Machine, str]] = []  # what they hold of them, with the job
         self._claimed: set[str] = set()  # nodes that are there, and kept for those who wait for more
@@ -79,6 +83,8 @@ class Orders:
         """
         pools = self._pools_for(job)
         usable = [pool for pool in pools if not self._is_shut(pool)]
+        failures = [last_failure(self._world, pool.name, self._now) for pool in pools]
+        self.look_again_at += [fault.at + PAUSE_SECONDS for fault in failures if fault is not None]
         self._give_up_on_what_is_late(job)
         self._give_up_on_what_is_smaller(job, usable)
         offer = self._best_offer(job, usable)
@@ -86,11 +92,35 @@ class Orders:
             offer = self._best_offer(job, [pool for pool in usable if pool.name not in self._failed_now])
         if offer is None:
             return self._why_not(job, pools)
-        over = self._over_budget(job, offer)
+        over = self.spend(job, self._costs(job, offer))
         if over is not None:
             return over
         self._take(job, offer)
         return self._reason(offer)
+
+    def spend(self, job: Job, usd_per_hour: float) -> Reason | None:
+        """Let a job's project pay so much by the hour from now on. The reason says why it may not."""
+        project, site = split_job_id(job.id)[0], self._kept.rules.site
+        if not site.budgets or not usd_per_hour:
+            return None
+        budget, before = site.budget(project), self._usd_per_hour.get(project, 0.0)
+        if budget.usd_per_hour is not None:
+            others = (a for a in self._world.attempts.values() if split_job_id(a.job)[0] == project)
+            held = before + sum(attempt.ordered_usd_per_hour for attempt in others)
+            if held + usd_per_hour > budget.usd_per_hour + _CENT_PARTS:
+                return explain.over_hourly_budget(project, budget.usd_per_hour, held, usd_per_hour)
+        if budget.usd_per_month is not None:
+            spent = self._kept.spending.of(project, self._world, self._now)
+            if spent >= budget.usd_per_month:
+                self.look_again_at.append(next_month(self._now))
+                return explain.over_monthly_budget(project, budget.usd_per_month, spent)
+        self._usd_per_hour[project] = before + usd_per_hour
+        return None
+
+    def cheapest(self, job: Job) -> float | None:
+        """What a job would cost by the hour if its machines were ordered now, in US dollars. None: they cannot be."""
+        offer = self._best_offer(job, self._pools_for(job))
+        return None if offer is None else offer.usd_per_hour
 
     def drop(self, job: Job) -> None:
         """What was ordered for it is not to come any more."""
@@ -209,8 +239,6 @@ class Orders:
             else:
                 _take(self._kept.free, place, machines[place.role], job.id)
                 self._claimed.add(place.node)
-        project = split_job_id(job.id)[0]
-        self._usd_per_hour[project] = self._usd_per_hour.get(project, 0.0) + self._costs(job, offer)
         self._note_progress(job, offer)
         wanted = tuple(sorted(offer.counted_on.items()))
         if job.ordered is None or not _covers(job.ordered, wanted, offer.zone):
@@ -262,20 +290,6 @@ class Orders:
         nodes = {**self._world.nodes, **self._coming}
         return offer.usd_per_hour + hourly_costs(job.spec, shared, nodes, self._pools)[1]
 
-    def _over_budget(self, job: Job, offer: _Offer) -> Reason | None:
-        project = split_job_id(job.id)[0]
-        budget = self._kept.rules.site.budget(project)
-        if budget.usd_per_hour is not None:
-            others = (a for a in self._world.attempts.values() if split_job_id(a.job)[0] == project)
-            held = sum(a.ordered_usd_per_hour for a in others) + self._usd_per_hour.get(project, 0.0)
-            if held + self._costs(job, offer) > budget.usd_per_hour + 1e-9:
-                return explain.over_hourly_budget(project, budget.usd_per_hour, held, self._costs(job, offer))
-        if budget.usd_per_month is not None:
-            spent = self._kept.spending.of(project, self._world, self._now)
-            if spent >= budget.usd_per_month:
-                return explain.over_monthly_budget(project, budget.usd_per_month, spent)
-        return None
-
     # What is said
 
     def _reason(self, offer: _Offer) -> Reason:
@@ -290,7 +304,6 @@ class Orders:
         said = [(name, fault) for name, fault in failed.items() if fault is not None]
         if not said or self._best_offer(job, [p for p in pools if not is_closed(self._world, p.name)]) is None:
             return None
-        self.look_again_at.append(min(fault.at for _, fault in said) + PAUSE_SECONDS)
         return explain.no_capacity([(name, fault.what) for name, fault in said])
 
 

@@ -91,13 +91,3 @@ def price_of_one(machine: Machine, pool: Pool) -> float | None:
         if there
     )
     return pool.usd_per_hour / max(1, int(1 / max(max(shares, default=1.0), 1e-6)))
-
-
-def least_usd_per_hour(spec: JobSpec, pools: Iterable[Pool]) -> float:
-    """Less than this the machines of a gang cannot cost, if all are ordered; a role that no pool is for counts as nothing."""
-    usable = [pool for pool in pools if takes(spec, pool)]
-    total = 0.0
-    for group in spec.groups:
-        found = [price_of_one(group.machine, pool) for pool in usable if is_for(group.machine, pool)]
-        total += group.count * min((price for price in found if price is not None), default=0.0)
-    return total

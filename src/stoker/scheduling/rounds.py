@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stoker.core.changes import NodeFailed, Open, OrderMachines
@@ -70,8 +70,7 @@ class Round:
     def run(self, newcomers: Iterable[str]) -> Found:
         """Walk through all that wait."""
         kept, mark = self._kept, self._kept.free.checkpoint()
-        handled = self._keep_promises()
-        handled |= self._keep_orders(handled)
+        handled = self._keep_orders(self._keep_promises())
         walk = kept.waiting.round(kept.standing(self._now))
         tries = MOST_TRIES
         for sharer, job_id, shape in walk:
@@ -133,9 +132,8 @@ class Round:
         self._close(())
         return handled
 
-    def _keep_orders(self, handled: Container[str]) -> set[str]:
-        """Those for whom machines are on their way come next: those that have come are theirs."""
-        found = set[str]()
+    def _keep_orders(self, handled: set[str]) -> set[str]:
+        """Those for whom machines are on their way come next: those that have come are theirs. Returns whom not to look at."""
         for job in self._orders.ordered_before(self._kept.waiting) if self._rules.site.pools else ():
             if job.id in handled:
                 continue
@@ -152,9 +150,9 @@ class Round:
             if outcome is not None and outcome.code == explain.PROVISIONING:
                 self._found.waits[job.id] = outcome
             if (places is not None and outcome is None) or job.id in self._found.waits:
-                found.add(job.id)
+                handled.add(job.id)
         self._close(())
-        return found
+        return handled
 
     def _order(self, job: Job, shape: Shape, sharer: str) -> Reason | None:
         """Let it count on machines that are to come. None: no pool is for it. The reason may be that it cannot."""
@@ -270,12 +268,15 @@ class Round:
                 if found is None:
                     return explain.over_quota(queue, over)
                 places, amounts = found
-        number = job.tries + 1
         worth, paid = hourly_costs(job.spec, places, self._world.nodes, self._rules.site.pools)
+        over_budget = self._orders.spend(job, paid)
+        if over_budget is not None:
+            self._kept.free.rollback(mark)
+            return over_budget
         attempt = Attempt(
-            id=attempt_id(job.id, number),
+            id=attempt_id(job.id, job.tries + 1),
             job=job.id,
-            number=number,
+            number=job.tries + 1,
             engine=self._world.nodes[places[0].node].engine,
             lease_seconds=max(self._world.nodes[place.node].lease_seconds for place in places),
             usd_per_hour=worth,

@@ -57,3 +57,8 @@ def month_start(now: float) -> float:
     """When the month began, in UTC, in seconds since the epoch."""
     moment = datetime.fromtimestamp(now, UTC)
     return moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
+def next_month(now: float) -> float:
+    """When the next month begins, in UTC, in seconds since the epoch."""
+    return month_start(month_start(now) + 32 * 86400.0)

@@ -50,7 +50,8 @@ def get_costs(
 ) -> Response:
     """What jobs have cost.
 
-    By day: how long they held machines, at the prices of the pools and of the catalog. A price is written down when a job gets its machines. Of a machine that is shared, a job pays its share.
+    By day: how long they held machines, at the prices of the pools and of the catalog. A price is written down when a job gets
+    its machines. Of a machine that is shared, a job pays its share.
     """
     site, sees = services(request), access_of(request).sees
     now = site.commands.clock.now()
