@@ -99,7 +99,7 @@ def test_an_empty_file_is_the_usual_site() -> None:
 def test_the_documents_examples_are_in_order() -> None:
     text = (Path(__file__).parents[2] / "docs" / "site.md").read_text()
     examples = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 4
     for example in examples:
         rules_of(parse_site(example))
 
