@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stoker.core.node import Node
+from stoker.core.node import Node, NodeState
 from stoker.hardware.accelerators import find_accelerator
 
 MACHINE_LABEL = "stoker.io/machine-type"
@@ -23,7 +23,10 @@ _UNNAMED = "GPU"
 
 
 def nodes_of(rows: Iterable[Mapping[str, Any]], lease_seconds: float) -> tuple[Node, ...]:
-    """The nodes that are alive and have something to give, by name. `rows`: as `ray.nodes()` tells them."""
+    """The nodes that are alive and have something to give, by name. `rows`: as `ray.nodes()` tells them.
+
+    One that Ray drains has `DrainedByMs` too: since 1970, by when it will be gone, as Ray was told; 0: nobody has said when.
+    """
     found = [_node(row, lease_seconds) for row in rows if row["Alive"]]
     return tuple(sorted((node for node in found if node.vcpus or node.devices), key=lambda node: node.name))
 
@@ -45,7 +48,9 @@ def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
         devices=tuple(str(n) for n in range(int(resources.get("GPU", 0)))),
         vcpus=float(resources.get("CPU", 0.0)),
         memory_gb=math.floor(resources.get("memory", 0.0) / 2**30 * 10) / 10,  # never more than Ray has
+        state=NodeState.DRAINING if row.get("DrainedByMs") == 0 else NodeState.UP,
         lease_seconds=lease_seconds,
+        leaving_at=row["DrainedByMs"] / 1000 if row.get("DrainedByMs") else None,
     )
 
 
