@@ -7,15 +7,20 @@ So several runs on one machine do not meet. Files are shared by all: /tmp is as 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from stoker.engines.ray.health import HEALTH
 from tests.conftest import wait_until
@@ -24,13 +29,15 @@ HEAD = 1
 """The number of the machine with Ray's head, and Stoker's server."""
 
 PORT = 6379
+RAY = (sys.executable, "-m", "ray.scripts.scripts")
 RAYLET = "/raylet/raylet"
 _NETWORK = "10.77.0"
 _MEMORY = 80_000_000
-_START_SECONDS = 120.0
+_START_TRIES = 3
+_HAS_STARTED, _HAS_ENDED = b"Ray runtime started", b"Ray has ended"
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 
-_INIT = '"$@"; echo "Ray ended: $?"; while :; do sleep 1000; done'
+_INIT = '"$@"; echo "Ray has ended: $?"; while :; do sleep 1000; done'
 """The first process of a machine: what has lost its parent is its own, and is waited for when it ends."""
 
 
@@ -49,13 +56,14 @@ def why_not() -> str:
 class RayHosts:
     """`with RayHosts() as hosts:` a switch, and Ray's head at a machine on it. Afterwards nothing of it is left."""
 
-    def __init__(self, environment: Mapping[str, str] | None = None, token: str = "t" * 32) -> None:
-        """`token`: of Ray; empty: a cluster that is open to everybody. `environment`: of Ray's processes, beside ours."""
-        self.token = token
-        self._environment = HEALTH if environment is None else environment
+    def __init__(self, nodes: Sequence[int] = (), health: Mapping[str, str] = HEALTH, token: str = "t" * 32) -> None:
+        """`nodes`: machines with a node of Ray's from the beginning. `token`: Ray's; empty: open to everybody."""
+        self._nodes, self._health, self.token = nodes, health, token
         self.address = f"{address_of(HEAD)}:{PORT}"
         self._networks: dict[int, subprocess.Popen[bytes]] = {}
         self._machines: dict[int, subprocess.Popen[bytes]] = {}
+        self._words: dict[int, tuple[str, ...]] = {}
+        self._cut_off: set[int] = set()
 
     def __enter__(self) -> RayHosts:
         self.folder = Path(tempfile.mkdtemp(prefix="stoker-hosts-", dir="/tmp"))  # its sockets' paths are long
@@ -63,6 +71,7 @@ class RayHosts:
             self._hub = _held(["unshare", "--net"])
             self._in_hub("ip link set lo up && ip link add hub type bridge && ip link set hub up")
             self.start_head()
+            self.ensure(*self._nodes)
         except BaseException:
             self.__exit__()
             raise
@@ -83,8 +92,10 @@ class RayHosts:
 
     def ensure(self, *numbers: int, cpus: int = 2) -> None:
         """Nodes of Ray's at these machines; those that are missing are started, all at once."""
-        missing = [number for number in numbers if not self.has_ray(number)]
+        missing = [number for number in numbers if not self._is_fit(number)]
         for number in missing:
+            if number in self._machines:
+                self.kill(number)
             self.heal_cable(number)
             self.begin(number, f"--address={self.address}", f"--num-cpus={cpus}", "--num-gpus=0", f"--memory={8 << 30}")
         for number in missing:
@@ -94,23 +105,20 @@ class RayHosts:
         """Whether Ray's own part of a node runs there."""
         return number in self._machines and bool(self.pids(number, RAYLET))
 
+    def _is_fit(self, number: int) -> bool:
+        return self.has_ray(number) and number not in self._cut_off
+
     def begin(self, number: int, *words: str) -> None:
         """Start Ray at a machine, which is made if it is not there. Nothing of an earlier life of it goes on."""
         if number in self._machines:
             self.kill(number)
         if number not in self._networks:
             self._add_network(number)
+        self._words[number] = words
         folder = self._folder(number)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        command = [
-            sys.executable,
-            "-m",
-            "ray.scripts.scripts",
-            "start",
-            *words,
-            f"--node-ip-address={address_of(number)}",
-        ]
+        command = [*RAY, "start", *words, f"--node-ip-address={address_of(number)}"]
         more = [f"--object-store-memory={_MEMORY}", f"--temp-dir={folder}", "--disable-usage-stats", "--block"]
         with open(folder / "start.log", "wb") as output:
             self._machines[number] = subprocess.Popen(
@@ -119,25 +127,21 @@ class RayHosts:
             )  # fmt: skip
 
     def await_start(self, number: int) -> None:
-        """Until Ray says that it runs there."""
+        """Until Ray says that it runs there. Where it does not come up within its own 30 seconds, it is started again."""
         log = self._folder(number) / "start.log"
-        said = b"Ray runtime started"
-        try:
-            wait_until(lambda: any(word in log.read_bytes() for word in (said, b"Ray ended")), seconds=_START_SECONDS)
-        finally:
-            assert said in log.read_bytes(), log.read_text()
+        for _ in range(_START_TRIES):
+            wait_until(lambda: any(said in log.read_bytes() for said in (_HAS_STARTED, _HAS_ENDED)), seconds=90.0)
+            if _HAS_STARTED in log.read_bytes():
+                return
+            last_words = log.read_text()
+            self.begin(number, *self._words[number])
+        raise AssertionError(last_words)
 
     def environment(self) -> dict[str, str]:
         """Of Ray's processes, and of whoever speaks to them."""
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("STOKER_", "RAY_"))}
         told = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token} if self.token else {"RAY_AUTH_MODE": "disabled"}
-        return {
-            **clean,
-            **told,
-            **self._environment,
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_raylet_start_wait_time_s": "120",
-        }
+        return {**clean, **told, **self._health, "RAY_USAGE_STATS_ENABLED": "0"}
 
     def kill(self, number: int) -> None:
         """As when a machine loses its power: every process of it at once. Its cable and its address stay."""
@@ -145,16 +149,13 @@ class RayHosts:
         process.kill()
         process.wait()
 
-    def pids(self, number: int, name: str = "") -> list[int]:
-        """The processes of a machine whose command has this in it."""
+    def pids(self, number: int, name: str) -> list[int]:
+        """The processes of a machine whose command has this in it, also those in PID namespaces of their own."""
         found = []
-        inside = os.stat(f"/proc/{_child_of(self._machines[number].pid)}/ns/pid").st_ino
-        for entry in os.listdir("/proc"):
-            with suppress(OSError):
-                if entry.isdigit() and os.stat(f"/proc/{entry}/ns/pid").st_ino == inside:
-                    command = Path(f"/proc/{entry}/cmdline").read_bytes()
-                    if name.encode() in command:
-                        found.append(int(entry))
+        for process in psutil.Process(self._machines[number].pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if any(name in word for word in process.cmdline()):
+                    found.append(process.pid)
         return found
 
     def kill_raylet(self, number: int) -> None:
@@ -162,13 +163,39 @@ class RayHosts:
         for pid in self.pids(number, RAYLET):
             os.kill(pid, signal.SIGKILL)
 
+    def drain(self, number: int, seconds: float) -> None:
+        """Tell Ray, as a cloud's node script or its autoscaler does, that the machine goes away so soon."""
+        with self.at(HEAD):
+            self.python(_DRAIN, self.address, address_of(number), str(int((time.time() + seconds) * 1000)))
+
+    def ask_driver(self, environment: Mapping[str, str] | None = None, at: int = HEAD) -> dict[str, Any]:
+        """The first that Stoker's driver says of the cluster, with this in its environment; it sees no other machine's files."""
+        hidden = [str(self._folder(number)) for number in self._machines if number != at]
+        words = ["sh", "-c", _HIDE, sys.executable, self.address, *hidden]
+        with self.at(at):
+            done = subprocess.run(
+                ["unshare", "--mount", *words], env={**self.environment(), **(environment or {})}, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=60,
+            )  # fmt: skip
+        told: dict[str, Any] = json.loads(done.stdout.splitlines()[0])
+        return told
+
+    def python(self, program: str, *words: str) -> str:
+        """What a program prints that speaks to Ray. Call it within `at`."""
+        command = [sys.executable, "-c", program, *words]
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def pull_cable(self, number: int) -> None:
         """Nobody reaches the machine any more, and it nobody; what runs there runs on."""
+        self._cut_off.add(number)
         self._in_hub(f"ip link set v{number} down")
 
     def heal_cable(self, number: int) -> None:
         """Put it back."""
-        if number in self._networks:
+        if number in self._cut_off:
+            self._cut_off.remove(number)
             self._in_hub(f"ip link set v{number} up")
 
     @contextmanager
@@ -210,8 +237,26 @@ def address_of(number: int) -> str:
     return f"{_NETWORK}.{number}"
 
 
+_HIDE = """
+python=$0 address=$1; shift
+for folder; do mount -t tmpfs none "$folder"; done
+exec "$python" -m stoker.engines.ray.driver "$address" nobody
+"""
+
+_DRAIN = """
+import ray, sys
+from ray.core.generated.autoscaler_pb2 import DrainNodeReason
+head, address, by_ms = sys.argv[1:]
+gcs = ray._raylet.GcsClient(address=head)
+(node,) = [key.hex() for key, row in gcs.get_all_node_info().items() if (row.node_manager_address, row.state) == (address, 0)]
+was_accepted, why = gcs.drain_node(node, DrainNodeReason.DRAIN_NODE_REASON_PREEMPTION, "a spot machine", int(by_ms))
+assert was_accepted, why
+"""
+"""As `ray drain-node` does."""
+
 _DIES_WITH_US = ["setpriv", "--pdeathsig", "KILL", "--"]
-_MACHINE = ["unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
+_MACHINE = ["nice", "-n", "-5", "unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
+"""Other tests keep these processors busy; a real machine has its own."""
 
 
 def _held(namespace: list[str]) -> subprocess.Popen[bytes]:
@@ -219,10 +264,6 @@ def _held(namespace: list[str]) -> subprocess.Popen[bytes]:
     process = subprocess.Popen([*_DIES_WITH_US, *namespace, "sleep", "infinity"], stdin=subprocess.DEVNULL)
     wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
     return process
-
-
-def _child_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 def _run(command: str, prefix: list[str]) -> None:
