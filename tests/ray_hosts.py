@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -105,6 +106,10 @@ class RayHosts:
         """Whether Ray's own part of a node runs there."""
         return number in self._machines and bool(self.pids(number, RAYLET))
 
+    def fit(self) -> set[int]:
+        """The machines with a node that the head knows."""
+        return {number for number in self._machines if number != HEAD and self._is_fit(number)}
+
     def _is_fit(self, number: int) -> bool:
         return self.has_ray(number) and number not in self._cut_off
 
@@ -193,10 +198,12 @@ class RayHosts:
         self._in_hub(f"ip link set v{number} down")
 
     def heal_cable(self, number: int) -> None:
-        """Put it back."""
+        """Put it back, until the head is reached from there."""
         if number in self._cut_off:
             self._cut_off.remove(number)
             self._in_hub(f"ip link set v{number} up")
+            with self.at(number):
+                wait_until(lambda: _is_reached(address_of(HEAD), PORT))
 
     @contextmanager
     def at(self, number: int) -> Iterator[None]:
@@ -264,6 +271,14 @@ def _held(namespace: list[str]) -> subprocess.Popen[bytes]:
     process = subprocess.Popen([*_DIES_WITH_US, *namespace, "sleep", "infinity"], stdin=subprocess.DEVNULL)
     wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
     return process
+
+
+def _is_reached(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), 1.0).close()
+    except OSError:
+        return False
+    return True
 
 
 def _run(command: str, prefix: list[str]) -> None:
