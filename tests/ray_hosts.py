@@ -175,7 +175,7 @@ class RayHosts:
 
     def ask_driver(self, environment: Mapping[str, str] | None = None, at: int = HEAD) -> dict[str, Any]:
         """The first that Stoker's driver says of the cluster, with this in its environment; it sees no other machine's files."""
-        hidden = [str(self._folder(number)) for number in self._machines if number != at]
+        hidden = [str(folder) for folder in self.folder.iterdir() if folder != self._folder(at)]
         words = ["sh", "-c", _HIDE, sys.executable, self.address, *hidden]
         with self.at(at):
             done = subprocess.run(

@@ -7,12 +7,12 @@ machine has no part of Ray. Nor does it say whether the cluster asks anybody for
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 
 import grpc
 import ray
 from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
+from ray.core.generated.gcs_pb2 import GcsNodeInfo
 from ray.exceptions import AuthenticationError
 
 ANSWER_SECONDS = 5.0
@@ -52,7 +52,7 @@ def why_not(address: str) -> str:
         return _TOKEN.format(address=address)
     except Exception as error:
         return said_by(address, error)
-    if not any(os.path.exists(node.raylet_socket_name) for node in nodes.values()):
+    if not any(is_here(node.raylet_socket_name) for node in nodes.values() if node.state == GcsNodeInfo.ALIVE):
         return _NO_PART.format(address=address)
     return ""
 
@@ -68,6 +68,17 @@ def said_by(address: str, error: Exception) -> str:
 def first_line(error: Exception) -> str:
     """What an error says, without the rest of it."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def is_here(raylet_socket: str) -> bool:
+    """Whether the part of Ray that listens on this socket is on this machine. The file alone may be left of an earlier one."""
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.settimeout(ANSWER_SECONDS)
+        try:
+            ours.connect(raylet_socket)
+        except OSError:
+            return False
+    return True
 
 
 def is_open(address: str) -> bool:
