@@ -141,11 +141,20 @@ class EngineContract:
         engine.forget("p/never.1")
 
 
-class LosesNodesContract(EngineContract):
-    """What an engine must do, too, that can lose a node. Its `endless` launch has a lease."""
+class LosesNodesContract:
+    """What an engine must do, too, that can lose a node. Its `endless` launch has a lease, and its first node is the one lost."""
+
+    @pytest.fixture
+    def engine(self, tmp_path: Path) -> Engine:
+        """The engine."""
+        raise NotImplementedError
+
+    def endless(self) -> Launch:
+        """A program that runs until it is told to end."""
+        raise NotImplementedError
 
     def cut_off(self, engine: Engine) -> None:
-        """Let nobody reach the node any more, and it nobody."""
+        """Let nobody reach the node any more, and it nobody; until the engine has noticed."""
         raise NotImplementedError
 
     def bring_back(self, engine: Engine) -> None:
@@ -156,31 +165,54 @@ class LosesNodesContract(EngineContract):
         """Wait until every lease on the node is over."""
         raise NotImplementedError
 
+    def runs(self, engine: Engine) -> bool:
+        """Whether the program runs, by a look at the node itself: the engine is not asked."""
+        raise NotImplementedError
+
     def test_its_nodes_have_a_lease(self, engine: Engine) -> None:
         assert all(node.lease_seconds > 0 for node in engine.nodes())
 
     def test_of_a_node_that_does_not_answer_it_claims_nothing(self, engine: Engine) -> None:
-        engine.start(engine.render(self.endless()))
-        until(engine, ReplicaState.STARTING, ReplicaState.UP)
-        self.cut_off(engine)
-        assert "local" not in [node.name for node in engine.nodes() if node.state is NodeState.UP]
+        name = self.start_and_cut_off(engine)
+        assert name not in up(engine)
         for force in (False, True):
-            assert not engine.poll({ATTEMPT: an_attempt()}).get(ATTEMPT), "neither that it runs nor that it is gone"
+            assert not engine.poll({ATTEMPT: an_attempt(name)}).get(ATTEMPT), "neither that it runs nor that it is gone"
             engine.stop(ATTEMPT, force=force)
 
-    def test_a_node_that_is_back_is_seen_again_with_what_runs_there(self, engine: Engine) -> None:
+    def test_who_is_cut_off_for_the_length_of_its_lease_has_ended_itself(self, engine: Engine) -> None:
+        self.start_and_cut_off(engine)
+        self.let_the_lease_end(engine)
+        assert not self.runs(engine)
+        self.bring_back(engine)
+        assert not self.runs(engine)
+
+    def start_and_cut_off(self, engine: Engine) -> str:
+        """Start a program, and lose its node. Returns the node's name."""
+        name = engine.nodes()[0].name
         engine.start(engine.render(self.endless()))
         until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        wait_until(lambda: self.runs(engine))
         self.cut_off(engine)
+        return name
+
+
+class RegainsNodesContract(LosesNodesContract):
+    """What one must do, besides, whose node is the same as before when it is back."""
+
+    def test_a_node_that_is_back_is_seen_again_with_what_runs_there(self, engine: Engine) -> None:
+        name = self.start_and_cut_off(engine)
         self.bring_back(engine)
-        assert [node.name for node in engine.nodes() if node.state is NodeState.UP] == ["local"]
+        assert up(engine) == [name]
         assert until(engine, ReplicaState.STARTING, ReplicaState.UP)
 
-    def test_who_is_cut_off_for_the_length_of_its_lease_has_ended_itself(self, engine: Engine) -> None:
-        engine.start(engine.render(self.endless()))
-        until(engine, ReplicaState.STARTING, ReplicaState.UP)
-        self.cut_off(engine)
+    def test_who_has_ended_itself_is_seen_as_such_when_its_node_is_back(self, engine: Engine) -> None:
+        self.start_and_cut_off(engine)
         self.let_the_lease_end(engine)
         self.bring_back(engine)
         seen = until(engine, *FINAL_REPLICA_STATES)
         assert (seen.state, seen.sign) == (ReplicaState.LOST, LEASE_OVER)
+
+
+def up(engine: Engine) -> list[str]:
+    """The nodes for which an engine vouches."""
+    return [node.name for node in engine.nodes() if node.state is NodeState.UP]

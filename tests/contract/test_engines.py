@@ -19,12 +19,12 @@ from stoker.engines.local.isolation import LEVEL_0, Isolation
 from stoker.runtime.zipapp import build
 from tests.builders import a_node
 
-from .engine_contract import ATTEMPT, EngineContract, LosesNodesContract, a_launch
+from .engine_contract import ATTEMPT, EngineContract, RegainsNodesContract, a_launch
 
 LEASE_SECONDS = 60.0
 
 
-class TestFakeEngine(LosesNodesContract):
+class TestFakeEngine(EngineContract, RegainsNodesContract):
     """In memory; the test is the world."""
 
     @pytest.fixture
@@ -45,6 +45,10 @@ class TestFakeEngine(LosesNodesContract):
 
     def let_the_lease_end(self, engine: Engine) -> None:
         self.clock.advance(LEASE_SECONDS)
+
+    def runs(self, engine: Engine) -> bool:
+        assert isinstance(engine, FakeEngine)
+        return bool(engine.running(ATTEMPT))
 
     def end(self, engine: Engine) -> None:
         assert isinstance(engine, FakeEngine)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Engine
-from stoker.engines.ray.engine import RayEngine
+from stoker.engines.ray.engine import RayEngine, is_loopback
 from stoker.runtime.zipapp import build
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, EngineContract, a_launch, look, until
 from tests.ray_cluster import RayCluster
 
 pytest.importorskip("ray")
+from stoker.engines.ray.entrance import is_open, why_not
+
 pytestmark = pytest.mark.live
 
 RUN = os.urandom(8).hex()
@@ -38,6 +42,16 @@ def cluster() -> Iterator[RayCluster]:
     with RayCluster() as cluster:
         cluster.add(1, cpus=8, gpus=4, labels={"ray.io/accelerator-type": "T4"})
         yield cluster
+
+
+def test_a_cluster_that_asks_nobody_for_a_token_is_for_loopback_alone(cluster: RayCluster) -> None:
+    assert is_open(cluster.address)
+    assert why_not(cluster.address) == ""
+    _, _, port = cluster.address.rpartition(":")
+    outside = [a.address for rows in psutil.net_if_addrs().values() for a in rows if a.family == socket.AF_INET]
+    for address in outside:  # the same head, as others reach it
+        is_far = not is_loopback(address)
+        assert ("lets everybody in its network run code" in why_not(f"{address}:{port}")) == is_far
 
 
 def a_ray_engine(home: Path, cluster: RayCluster) -> RayEngine:

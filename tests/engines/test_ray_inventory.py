@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stoker.core.node import Node
+from stoker.core.node import Node, NodeState
 from stoker.engines.ray.engine import is_loopback
 from stoker.engines.ray.inventory import nodes_of
 
@@ -76,3 +76,18 @@ def test_one_that_has_come_back_is_another() -> None:
 )
 def test_what_only_this_machine_can_reach(host: str, is_ours: bool) -> None:
     assert is_loopback(host) == is_ours
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "leaving_at"),
+    [
+        ({}, NodeState.UP, None),
+        ({"DrainedByMs": 1_760_003_600_500}, NodeState.UP, 1_760_003_600.5),
+        ({"DrainedByMs": 0}, NodeState.DRAINING, None),
+    ],
+)
+def test_what_ray_drains_has_to_be_empty_by_then(
+    told: dict[str, int], state: NodeState, leaving_at: float | None
+) -> None:
+    (node,) = nodes_of([a_row(**told)], 30.0)
+    assert (node.state, node.leaving_at) == (state, leaving_at)

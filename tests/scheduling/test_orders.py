@@ -254,19 +254,30 @@ def test_the_least_are_always_wanted(tmp_path: Path) -> None:
     assert house.engine.wanted == {"t4": 2}
 
 
-def test_a_cordoned_machine_of_a_pool_counts_as_one_more(house: House) -> None:
+def test_a_cordoned_machine_of_a_pool_is_one_more_where_some_are_to_come(house: House) -> None:
     house.submit(gpus=4)
     house.tick()
     house.come()
+    (node,) = house.store.nodes()
+    house.commands.cordon(node.name, owner="root")
+    house.engine.set("p/j.1", ReplicaState.SUCCEEDED)
+    house.tick()
+    assert house.engine.wanted == {"t4": 0, "cpu": 0}, "nobody needs it"
     house.submit("k", gpus=4)
     house.tick()
-    house.come()
-    name = house.store.attempt("p/j.1").placements[0].node
-    house.commands.cordon(name, owner="root")
-    house.engine.set("p/j.1", ReplicaState.SUCCEEDED)
-    house.submit("l", gpus=4)
+    assert house.engine.wanted == {"t4": 2, "cpu": 0}
+
+
+def test_a_machine_that_is_about_to_go_is_no_reason_for_another(house: House) -> None:
+    house.submit(gpus=4)
     house.tick()
-    assert house.engine.wanted == {"t4": 3, "cpu": 0}
+    house.come()
+    (node,) = house.store.nodes()
+    house.engine.set("p/j.1", ReplicaState.SUCCEEDED)
+    house.engine.leave(node.name)
+    house.engine.join(replace(node, leaving_at=house.clock.now() + 60))
+    house.tick()
+    assert house.engine.wanted == {"t4": 0, "cpu": 0}
 
 
 def test_an_hourly_budget_stops_orders(tmp_path: Path) -> None:

@@ -308,13 +308,20 @@ class Orders:
 
 
 def machines_wanted(kept: Kept, world: World) -> dict[str, int]:
-    """For each pool, how many machines there is reason for: those that are used, kept for somebody, or to come."""
+    """For each pool, how many machines there is reason for: those that are used, kept for somebody, or to come.
+
+    One that an admin has cordoned is one of so many, as the engine counts: where more are to come, it counts besides. One that is
+    about to go counts no more.
+    """
     pools = kept.rules.site.pools
     found = {name: kept.coming.get(name, 0) for name in pools}
     for node in world.nodes.values():
-        if node.node_pool in found and node.state is not NodeState.DOWN:
-            place = kept.free.index.get(node.name)  # None: it takes no work, and yet it is one of so many
-            found[node.node_pool] += place is None or kept.free.holders[place] > 0 or node.name in kept.claimed
+        if node.node_pool in found and node.state is NodeState.UP and node.leaving_at is None:
+            place = kept.free.index.get(node.name)
+            if place is None:
+                found[node.node_pool] += kept.coming.get(node.node_pool, 0) > 0
+            else:
+                found[node.node_pool] += kept.free.holders[place] > 0 or node.name in kept.claimed
     return {name: min(max(int(count), pools[name].least), pools[name].most) for name, count in found.items()}
 
 

@@ -2,7 +2,9 @@
 
 engine.py    the Engine, in the server: knows no Ray, asks the bridge
 bridge.py    a process beside the server, spoken to in lines of JSON, and started anew when it ends
+entrance.py  whether the cluster can be entered, asked before
 driver.py    what runs in that process: Ray's driver. Ray ends the process of a driver that has lost its cluster
 replica.py   what runs on the nodes: one actor a replica, which starts the supervisor and tells how it ended
+health.py    how soon Ray notices that a node is gone
 inventory.py Ray's nodes as Stoker's
 """

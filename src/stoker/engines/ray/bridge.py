@@ -100,14 +100,19 @@ class Bridge:
 
     def _run_one(self) -> None:
         with subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            has_spoken = False
             try:
-                self._listen(process)
+                has_spoken = self._listen(process)
             finally:
                 process.kill()
                 self._lose()
+        if not has_spoken and not self._closed.is_set():
+            self.problem = "its driver ended without a word; the server's log has what Ray said"
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    def _listen(self, process: subprocess.Popen[str]) -> bool:
+        """Hear it to its end. Returns whether it said anything."""
         assert process.stdout is not None
+        said: Mapping[str, Any] = {}
         for line in process.stdout:
             said = json.loads(line)
             match said:
@@ -124,6 +129,7 @@ class Bridge:
                     self._heard(said)
                 case {"id": int(number)}:
                     self._answer(number, said)
+        return bool(said)
 
     def _answer(self, number: int, said: Mapping[str, Any]) -> None:
         with self._lock:

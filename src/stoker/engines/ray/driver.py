@@ -14,7 +14,6 @@ actors stay, and are found again by their names. When Ray goes, Ray ends this pr
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import os
@@ -27,6 +26,7 @@ from contextlib import suppress
 from typing import Any
 
 import ray
+from ray._private.state import state as cluster_state
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 from ray.util.placement_group import (
     get_placement_group,
@@ -38,6 +38,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from stoker.core.ids import attempt_of_replica
 from stoker.engines.ray import replica as replica_module
+from stoker.engines.ray.entrance import first_line, said_by, why_not
 from stoker.engines.ray.inventory import name_of
 from stoker.engines.ray.machines import Machines
 
@@ -74,7 +75,7 @@ class Driver:
         """Tell the nodes whenever they have changed, for ever."""
         told: list[Any] = []
         while True:
-            rows = [{key: row[key] for key in _NODE_KEYS if key in row} for row in _nodes()]
+            rows = _nodes()
             self._nodes = {name_of(row): row for row in rows if row["Alive"]}
             if rows != told:
                 told = rows
@@ -244,37 +245,22 @@ class Driver:
         except ActorUnavailableError:  # it may be there, and may be gone: it is asked again
             self._unanswered[name] = time.monotonic() + _AGAIN_SECONDS
         except ActorDiedError as error:  # perhaps with its node, of which Ray tells later
-            self._lost[name] = (time.monotonic() + NODE_SECONDS, _first_line(error))
+            self._lost[name] = (time.monotonic() + NODE_SECONDS, first_line(error))
         except RayError as error:  # it cannot tell: what it has started ends with it
             handle = self._handles.get(name)
             if handle is not None:
                 ray.kill(handle)
-            self._tell({"event": "lost", "replica": name, "why": _first_line(error)})
+            self._tell({"event": "lost", "replica": name, "why": first_line(error)})
 
-
-_OPEN = (
-    "the Ray cluster at {host} lets everybody in its network run code there; start Ray with RAY_AUTH_MODE=token in the"
-    " environment of its nodes and of Stoker (ray get-auth-token --generate)"
-)
 
 _NODE_KEYS = ("NodeID", "Alive", "NodeManagerAddress", "NodeManagerPort", "Resources", "Labels")
 
 
-def _why_not(address: str, error: Exception) -> str:
-    """Why there is no way to the cluster, and what to do."""
-    said = _first_line(error)
-    if "ersion" in said:
-        return f"{said}: let Ray and Python be of the same versions here and there (here Ray {ray.__version__})"
-    return f"nobody answers at {address} as Ray's head does ({said}); start it with: ray start --head, or correct the address"
-
-
 def _nodes() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = ray.nodes()
-    return found
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """What inventory.nodes_of wants to know."""
+    drained: Mapping[str, int] = cluster_state.get_draining_nodes()
+    rows = [{key: row[key] for key in _NODE_KEYS if key in row} for row in ray.nodes()]
+    return [row | ({"DrainedByMs": drained[row["NodeID"]]} if row["NodeID"] in drained else {}) for row in rows]
 
 
 def main(address: str, namespace: str) -> None:
@@ -288,14 +274,9 @@ def main(address: str, namespace: str) -> None:
             out.write(json.dumps(line) + "\n")
             out.flush()
 
-    try:
-        ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:
-        tell({"event": "refused", "why": _why_not(address, error)})
-        return
-    host = ray.get_runtime_context().gcs_address.rpartition(":")[0]
-    if not ipaddress.ip_address(host).is_loopback and os.environ.get("RAY_AUTH_MODE") != "token":
-        tell({"event": "refused", "why": _OPEN.format(host=host)})
+    why = why_not(address) or _join(address, namespace)
+    if why:
+        tell({"event": "refused", "why": why})
         return
     driver = Driver(namespace, tell)
     tell({"event": "connected", "address": ray.get_runtime_context().gcs_address})
@@ -310,12 +291,21 @@ def main(address: str, namespace: str) -> None:
     os._exit(0)
 
 
+def _join(address: str, namespace: str) -> str:
+    """Join the cluster. Returns why that did not do; empty: it did."""
+    try:
+        ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:
+        return said_by(address, error)
+    return ""
+
+
 def _answer(driver: Driver, asked: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> None:
     words = {key: value for key, value in asked.items() if key not in ("id", "do")}
     try:
         tell({"id": asked["id"], "answer": getattr(driver, asked["do"])(**words)})
     except Exception as error:
-        tell({"id": asked["id"], "error": _first_line(error)})
+        tell({"id": asked["id"], "error": first_line(error)})
 
 
 def _or_end(target: Callable[[], None]) -> None:

@@ -155,7 +155,7 @@ class RayEngine:
         found: dict[str, list[Seen]] = {}
         unknown: list[str] = []
         with self._lock:
-            up = {node.name for node in self._nodes if node.state is NodeState.UP}
+            up = {node.name for node in self._nodes if node.state is not NodeState.DOWN}
             for attempt in attempts.values():
                 nodes = {(p.role, p.index): p.node for p in attempt.placements}
                 for replica in attempt.replicas:

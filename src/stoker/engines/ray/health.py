@@ -1,4 +1,7 @@
-"""How fast Ray notices that a machine is gone: settings of its own, in the environment of every `ray start`. Pure."""
+"""How soon Ray notices that one of its nodes is gone: a minute by default, some six seconds with these in its environment.
+
+They belong into the environment of every `ray start`, the head's above all: it is the head that asks the nodes.
+"""
 
 from __future__ import annotations
 
@@ -11,4 +14,4 @@ HEALTH_ENVIRONMENT: Mapping[str, str] = {
     "RAY_health_check_failure_threshold": "3",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
 }
-"""With these a node whose cable is pulled counts as dead after about six seconds; without them it takes a minute."""
+"""A node that misses three questions, one a second, counts as gone. One that does not reach the head for ten ends itself."""

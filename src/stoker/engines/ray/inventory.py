@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stoker.core.copies import replace
-from stoker.core.node import Node
+from stoker.core.node import Node, NodeState
 from stoker.core.site import Pool
 from stoker.hardware.accelerators import find_accelerator
 
@@ -35,6 +35,7 @@ def nodes_of(
 ) -> tuple[Node, ...]:
     """The nodes that are alive and have something to give, by name. `rows`: as `ray.nodes()` tells them.
 
+    One that Ray drains has `DrainedByMs` too: since 1970, by when it will be gone, as Ray was told; 0: nobody has said when.
     What a pool of the site says of its machines goes over what Ray says, but for how much there is of them.
     """
     found = [_of_pool(_node(row, lease_seconds), pools or {}) for row in rows if row["Alive"]]
@@ -58,7 +59,9 @@ def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
         devices=tuple(str(n) for n in range(int(resources.get("GPU", 0)))),
         vcpus=float(resources.get("CPU", 0.0)),
         memory_gb=math.floor(resources.get("memory", 0.0) / 2**30 * 10) / 10,  # never more than Ray has
+        state=NodeState.DRAINING if row.get("DrainedByMs") == 0 else NodeState.UP,
         lease_seconds=lease_seconds,
+        leaving_at=row["DrainedByMs"] / 1000 if row.get("DrainedByMs") else None,
         node_pool=labels.get(POOL_LABEL, ""),
         spot=labels.get("ray.io/market-type") == "spot",
     )

@@ -1,7 +1,11 @@
 """What runs on a Ray node for one replica: an actor that starts the supervisor beside it, and tells how it ended.
 
-Stoker is not installed there: this file is sent as it is, and needs nothing but Python's library. The supervisor (runtime/) comes
-along as a zipapp. It ships its lines and reports to Stoker's server by itself, as everywhere; the actor is the engine's hand.
+Stoker is not installed there: this file is sent as it is, and needs nothing but Python's library and Ray. The supervisor
+(runtime/) comes along as a zipapp. It ships its lines and reports to Stoker's server by itself, as everywhere; the actor is the
+engine's hand.
+
+A head of Ray's that is started anew knows no nodes, and they may not notice: they run on, of no cluster. Nobody can reach what is
+there then, nor see that the machine is in use. So the actor looks whether its cluster still is, and ends with it.
 
 The supervisor is a child in the process group of Ray's worker, which Ray kills with it, and, where the system allows it, in a PID
 namespace of its own: what is in there ends with the supervisor, also what has left its group.
@@ -13,12 +17,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from typing import Any
 
 _FINAL = ("SUCCEEDED", "FAILED", "LOST")
 _LOOK_SECONDS = 0.05
+_CLUSTER_SECONDS = 2.0
+_ANSWER_SECONDS = 5.0
 _LAST_WORDS = 500
 _LINES_AT_ONCE = 5000
 
@@ -45,6 +52,7 @@ class Replica:
             self._child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment
             )
+        threading.Thread(target=self._end_with_cluster, args=(self._child,), daemon=True).start()
 
     def wait(self, seconds: float) -> dict[str, Any] | None:
         """Until it has ended, or for so long. Returns its last status; {"lost": why} if it left none; None: it goes on."""
@@ -108,6 +116,13 @@ class Replica:
         if not any(entry.is_dir() for entry in os.scandir(self._attempt)):  # the last one here
             shutil.rmtree(self._attempt, ignore_errors=True)
 
+    def _end_with_cluster(self, child: "subprocess.Popen[bytes]") -> None:
+        while is_in_cluster():
+            time.sleep(_CLUSTER_SECONDS)
+        child.kill()
+        child.wait()
+        os._exit(1)
+
     def _request(self, words: dict[str, Any]) -> dict[str, Any]:
         """What the supervisor is told, with what only this node knows."""
         request = {key: value for key, value in words.items() if key not in ("home", "server_url")}
@@ -127,6 +142,20 @@ class Replica:
                 return file.read().strip()[-_LAST_WORDS:]
         except FileNotFoundError:
             return ""
+
+
+def is_in_cluster() -> bool:
+    """Whether Ray's head still knows this node's cluster. One that does not answer may."""
+    from ray._private.worker import global_worker
+    from ray.exceptions import AuthenticationError
+
+    try:
+        global_worker.gcs_client.internal_kv_exists(b"stoker", None, timeout=_ANSWER_SECONDS)
+    except AuthenticationError:  # it is of another cluster
+        return False
+    except Exception:
+        return True
+    return True
 
 
 def own_processes() -> list[str]:
