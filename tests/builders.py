@@ -136,10 +136,10 @@ class House:
     submitted: int = field(default=0)
     made: int = field(default=0)  # machines of pools
 
-    def submit(self, name: str = "j", **spec: Any) -> str:
+    def submit(self, name: str = "j", *, project: str = "p", **spec: Any) -> str:
         """Submit a job; returns its id."""
         request = Request(dialect="test", body="{}")
-        return self.commands.submit("p", name, a_spec(**spec), request=request, labels={}, owner="u").id
+        return self.commands.submit(project, name, a_spec(**spec), request=request, labels={}, owner="u").id
 
     def tick(self, times: int = 1, *, seconds: float = 0.0) -> None:
         """Rounds of the loop, with time going on before each."""

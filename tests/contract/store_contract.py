@@ -249,7 +249,7 @@ class StoreContract:
 
     def test_machines_that_are_ordered_are_written_at_the_job(self, store: Store) -> None:
         store.commit([NodeSeen(node=a_node("n0", 4)), Submit(job=a_job())], by="u")
-        ordered = Ordered(machines=(("t4", 2),), zone="z", at=5.0)
+        ordered = Ordered(machines=(("t4", 2),), zone="z", at=5.0, came_at=5.0)
         store.commit([OrderMachines(job="p/j", ordered=ordered)], by="loop")
         assert store.job("p/j").job.ordered == store.world().jobs["p/j"].ordered == ordered
         assert store.job("p/j").state is ShownState.PREPARING

@@ -56,7 +56,9 @@ def test_the_documents_example_orders_exactly_13_machines(house: House) -> None:
     # parameter servers of 1 vCPU share a machine: let each want one of its own
     house.tick()
     assert house.engine.wanted == {"t4": 10, "cpu": 1}
-    assert house.job().ordered == Ordered(machines=(("cpu", 1), ("t4", 10)), zone="a", at=house.clock.now())
+    assert house.job().ordered == Ordered(
+        machines=(("cpu", 1), ("t4", 10)), zone="a", at=house.clock.now(), came_at=house.clock.now()
+    )
     assert house.store.job("p/j").state is ShownState.PREPARING
     assert waits(house) == ("PROVISIONING", "0 of 11 machines are up; on order in a: 1 × cpu and 10 × t4")
 
@@ -122,7 +124,7 @@ def test_after_a_restart_the_order_stands(house: House, tmp_path: Path) -> None:
     before = house.job().ordered
     site = house.loop.rules.site
     heir = a_house(tmp_path, store=house.store, clock=house.clock, engine=house.engine, site=site)
-    house.engine.wanted = {}
+    house.engine.wishes.clear()
     heir.tick()
     assert house.engine.wanted == {"t4": 3, "cpu": 0}
     assert heir.job().ordered == before
@@ -340,3 +342,141 @@ def test_a_pool_is_full(tmp_path: Path) -> None:
     house.engine.set("p/j.1", ReplicaState.SUCCEEDED)
     house.tick()
     assert house.job("k").state is JobState.ACTIVE
+
+
+# What a reviewer's eye found: each of these went wrong once.
+
+
+def test_machines_are_wanted_at_the_moment_their_gang_starts(house: House) -> None:
+    house.submit(gpus=4, workers=2, vcpus=16)
+    house.tick()
+    house.come()
+    assert house.job().state is JobState.ACTIVE
+    assert [machines["t4"] for machines in house.engine.wishes] == [0, 3]
+
+
+def test_the_budget_of_one_project_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+    site = a_site(a_pool(), budgets={"p": Budget(usd_per_hour=2.0)})
+    house = a_house(tmp_path, "", site=site)
+    house.submit(gpus=4, vcpus=16)
+    house.submit("k", gpus=4, vcpus=16)
+    house.tick()
+    house.submit("other", project="q", gpus=4, vcpus=16)
+    house.tick()
+    assert house.engine.wanted == {"t4": 2}
+    assert waits(house, "k")[0] == "BUDGET"
+
+
+def test_one_over_its_budget_is_no_head_before_others(tmp_path: Path) -> None:
+    site = a_site(a_pool(), budgets={"p": Budget(usd_per_hour=2.0)})
+    house = a_house(tmp_path, "n0:4", site=site)
+    house.submit(gpus=4, vcpus=16)
+    house.tick()
+    house.submit("gang", gpus=4, vcpus=16)
+    house.tick()
+    house.submit("big", gpus=4, vcpus=16, priority=900)
+    house.tick()
+    house.engine.set("p/j.1", ReplicaState.SUCCEEDED)
+    house.tick()
+    assert JobState.ACTIVE in {house.job(name).state for name in ("gang", "big")}
+
+
+def test_what_costs_nothing_is_used_when_the_budget_is_spent(tmp_path: Path) -> None:
+    site = a_site(a_pool(least=1), budgets={"p": Budget(usd_per_hour=0.6)})
+    house = a_house(tmp_path, "n0:4", zone="a", site=site)
+    house.come()
+    house.submit("first", gpus=1)
+    house.tick()
+    house.submit("second", gpus=1)
+    house.submit("third", gpus=1)
+    house.tick()
+    places = {house.store.attempt(f"p/{name}.1").placements[0].node for name in ("first", "second", "third")}
+    assert "n0" in places
+
+
+def test_of_several_types_one_is_ordered_that_the_queue_may_have(tmp_path: Path) -> None:
+    queue = Queue(name="default", quotas={"V100": Quota(nominal_milli=0)})
+    pools = [a_pool("v100", accelerator="V100", usd_per_hour=1.0), a_pool("t4", usd_per_hour=3.0)]
+    house = a_house(tmp_path, "", site=a_site(*pools, queues={"default": queue}))
+    house.submit(milli=1000, types="T4|V100")
+    house.tick()
+    assert house.engine.wanted == {"v100": 0, "t4": 1}
+    house.come()
+    assert house.job().state is JobState.ACTIVE
+
+
+def test_while_nobody_knows_what_is_there_orders_stand(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "", site=a_site(a_pool(most=3)))
+    house.submit(gpus=4, workers=2, vcpus=16)
+    house.tick()
+    house.come(most=2)
+    before = house.job().ordered
+    for node in house.store.nodes():
+        house.engine.cut_off(node.name)
+    house.tick()
+    assert house.job().ordered == before
+    assert house.engine.wanted == {"t4": 3}
+    for node in house.store.nodes():
+        house.engine.comes_back(node.name)
+    house.come()
+    assert house.job().state is JobState.ACTIVE
+
+
+def test_a_dear_machine_does_not_stand_in_for_a_cheap_one(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4", zone="a", vcpus=16.0, site=a_site(a_pool(), CPU))
+    house.submit(gpus=4, ps=1, vcpus=16)
+    house.tick()
+    assert house.engine.wanted == {"t4": 0, "cpu": 1}
+
+
+def test_what_is_on_its_way_goes_on_though_a_cheaper_pool_may_be_asked_again(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "", site=a_site(a_pool("cheap", usd_per_hour=1), a_pool("dear")))
+    house.submit(gpus=4, workers=1, vcpus=16)
+    house.tick()
+    house.engine.refuse("cheap", "out of stock")
+    house.tick()
+    house.come(most=1)
+    house.tick(seconds=601)
+    assert house.engine.wanted == {"cheap": 0, "dear": 2}
+
+
+def test_only_the_pool_that_is_late_is_blamed(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "", site=a_site(a_pool(), CPU, patience_seconds=300.0))
+    house.submit(gpus=4, ps=1, vcpus=16)
+    house.tick()
+    (node,) = machines_of(a_pool(), [0])
+    house.engine.join(replace(node, name="t4-1"))
+    house.tick()
+    house.tick(seconds=301)
+    assert set(house.store.world().records) == {pool_record("cpu")}
+
+
+def test_many_get_their_machines(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "", site=a_site(a_pool(most=1000)))
+    for n in range(150):
+        house.submit(f"j{n}", gpus=4, vcpus=16)
+    house.tick()
+    assert house.engine.wanted == {"t4": 150}
+
+
+def test_an_overdue_head_gets_its_machine_before_those_for_whom_others_are_ordered(tmp_path: Path) -> None:
+    house = a_house(tmp_path, "n0:4", zone="a", site=a_site(a_pool("small", 1, most=50), head_seconds=60.0))
+    for n in range(4):
+        house.submit(f"first{n}", gpus=1)
+    house.tick()
+    house.submit("big", gpus=4)
+    house.tick(seconds=61)
+    for n in range(4):
+        house.submit(f"j{n}", gpus=1)
+        house.tick()
+        house.engine.set(f"p/first{n}.1", ReplicaState.SUCCEEDED)
+        house.tick(seconds=1)
+    assert house.job("big").state is JobState.ACTIVE
+
+
+def test_without_its_pools_nothing_is_on_order(house: House, tmp_path: Path) -> None:
+    house.submit(gpus=4)
+    house.tick()
+    heir = a_house(tmp_path, "n0:1", store=house.store, clock=house.clock, site=Site())
+    heir.tick()
+    assert heir.job().ordered is None and house.store.job("p/j").state is ShownState.QUEUED

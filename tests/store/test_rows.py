@@ -51,7 +51,7 @@ EACH: list[Change] = [
         attempt="p/j.1", before=AttemptState.PLACED, after=AttemptState.STOPPING, at=1.0, cause=Cause.CANCELLED
     ),
     MoveJob(job="p/j", before=JobState.ACTIVE, after=JobState.QUEUED, at=2.0, message="m", counted=1, not_before=3.0),
-    OrderMachines(job="p/j", ordered=Ordered(machines=(("t4", 3),), zone="z", at=1.5)),
+    OrderMachines(job="p/j", ordered=Ordered(machines=(("t4", 3),), zone="z", at=1.5, came_at=2.5)),
     Explain(job="p/j", reason=Reason(code="C", text="t", action="a")),
 ]
 

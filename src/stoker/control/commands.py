@@ -110,7 +110,7 @@ class Commands:
         check_folders(self.folder_problem(spec), fields.folders)
         if not rehearse:
             present = self.store.nodes()
-            present += not_there_yet(self.rules.site, present)
+            present += not_there_yet(self.rules.site, present, spec.replicas)
             check_capacity(spec, present, self.rules, fields.shape)
             check_quota(spec, present, self.rules, fields.shape)
             check_budget(project, row, present, self.rules, fields.shape)

@@ -22,9 +22,10 @@ class Reason:
 class Ordered:
     """Machines that were ordered for a job, which starts when they are up."""
 
-    machines: tuple[tuple[str, int], ...]  # pool → how many were ordered of it
+    machines: tuple[tuple[str, int], ...]  # pool → how many are still to come of it
     zone: str  # where its accelerators are to be; empty: it needs none, or it does not matter
     at: float
+    came_at: float  # when the last of them came; until one has, when they were ordered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ class FakeEngine:
         self._shown = tuple(nodes)
         self._gangs: dict[str, _Gang] = {}
         self.started: list[str] = []
-        self.wanted: Mapping[str, int] = {}  # machines of each pool, as it was last told
+        self.wishes: list[Mapping[str, int]] = []  # machines of each pool, as it was told, where that was news
         self._refusals: list[Refusal] = []
 
     def nodes(self) -> Sequence[Node]:
@@ -60,7 +60,13 @@ class FakeEngine:
 
     def want(self, machines: Mapping[str, int]) -> None:
         """Kept for the test, which lets them come (`join`) and go (`leave`)."""
-        self.wanted = dict(machines)
+        if machines != self.wanted:
+            self.wishes.append(dict(machines))
+
+    @property
+    def wanted(self) -> Mapping[str, int]:
+        """Machines of each pool, as it was last told."""
+        return self.wishes[-1] if self.wishes else {}
 
     def refuse(self, pool: str, why: str) -> None:
         """An order of a pool fails."""

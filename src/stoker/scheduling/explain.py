@@ -93,7 +93,7 @@ def behind() -> Reason:
 
 def behind_one_that(full: Reason) -> Reason:
     """Why one waits that asks for the same as one before it, from why that one waits."""
-    return behind() if full.code in ("NO_ROOM", "MAKING_ROOM") else full
+    return behind() if full.code in ("NO_ROOM", "MAKING_ROOM", PROVISIONING, BUDGET) else full
 
 
 def reserved() -> Reason:
@@ -114,7 +114,7 @@ def making_room() -> Reason:
     )
 
 
-PROVISIONING = "PROVISIONING"
+PROVISIONING, BUDGET = "PROVISIONING", "BUDGET"
 
 
 def provisioning(up: int, count: int, wanted: str, zone: str) -> Reason:

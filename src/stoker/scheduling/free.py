@@ -227,6 +227,20 @@ class Free:
             self.closed[self.index[name]] = self._closed_any = True
         return found
 
+    def close_of_pools(self, of_pools: bool, *, but: Iterable[str] = ()) -> None:
+        """Let nobody take from machines of pools; or, if not of them, from all others. `but`: from these, as before."""
+        if "free.of_pools" not in self.notes:
+            self.notes["free.of_pools"] = np.array([bool(node.node_pool) for node in self.nodes], dtype=bool)
+        kept = [(self.index[name], bool(self.closed[self.index[name]])) for name in but if name in self.index]
+        self.closed |= self.notes["free.of_pools"] == of_pools
+        self._closed_any = True
+        for place, was_closed in kept:
+            self.closed[place] = was_closed
+
+    def note_closed(self) -> None:
+        """What is closed was written from outside."""
+        self._closed_any = True
+
     def reopen(self, nodes: Iterable[str] | None = None) -> None:
         """Close these nodes no more. None: no node."""
         if nodes is not None:

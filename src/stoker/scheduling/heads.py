@@ -52,6 +52,9 @@ class Heads:
             self._look_again(overdue_at)
             return
         reservation = None if site.backfill is Backfill.STRICT else self._reservation(job)
+        if reservation is None and site.pools and site.backfill is not Backfill.STRICT and not is_overdue:
+            self._look_again(overdue_at)  # it waits for machines of a pool, of which nobody knows when they come
+            return
         self.blocks.append(Block(job, shape, reservation, is_overdue))
         if not is_overdue:
             self._look_again(overdue_at)

@@ -43,10 +43,9 @@ class Kept:
     )  # what one of a shape is told that the nodes cannot hold
     no_room: dict[Shape, Reason] = field(default_factory=dict)  # what one of a shape is told that finds no room
     never: dict[tuple[str, Shape], bool] = field(default_factory=dict)  # whether a queue could never hold a shape
-    progress: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Job id → how many machines are to come for it, and since when it is so many."""
     coming: Mapping[str, int] = field(default_factory=dict)  # pool → machines that are to come
-    claimed: frozenset[str] = frozenset()  # nodes that are kept for those who wait for more machines
+    claimed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Job id → nodes that are kept for it while it waits for more machines."""
     spending: Spending = field(default_factory=Spending)
     reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it
 

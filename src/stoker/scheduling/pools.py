@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -12,6 +13,10 @@ from stoker.core.world import World
 
 PAUSE_SECONDS = 600.0
 """So long nothing is ordered from a pool of which ordered machines did not come."""
+
+
+MOST_AT_ONCE = 1000
+"""Machines of one pool that are considered at a time."""
 
 
 def machines_of(pool: Pool, numbers: Iterable[int]) -> list[Node]:
@@ -34,10 +39,18 @@ def machines_of(pool: Pool, numbers: Iterable[int]) -> list[Node]:
     ]
 
 
-def not_there_yet(site: Site, nodes: Iterable[Node]) -> list[Node]:
-    """All the machines that could be there besides these nodes."""
+def not_there_yet(site: Site, nodes: Iterable[Node], most: int = MOST_AT_ONCE) -> list[Node]:
+    """The machines that could be there besides these nodes, of each pool at most so many."""
+    if not site.pools:
+        return []
     there = count_by_pool(nodes)
-    return [node for pool in site.pools.values() for node in machines_of(pool, range(pool.most - there[pool.name]))]
+    left = {pool.name: min(most, pool.most - there[pool.name]) for pool in site.pools.values()}
+    return [node for pool in site.pools.values() for node in machines_of(pool, range(left[pool.name]))]
+
+
+def pool_of(name: str) -> str:
+    """The pool of a machine that is not there yet, by its name."""
+    return name[1:].partition("/")[0]
 
 
 def count_by_pool(nodes: Iterable[Node]) -> Counter[str]:
@@ -59,8 +72,9 @@ def is_closed(world: World, pool: str) -> bool:
 
 
 def prices(pools: Mapping[str, Pool], machines: Iterable[tuple[str, int]]) -> float:
-    """US dollars per hour of so many machines of each pool; those without a price count as nothing."""
-    return sum((pools[name].usd_per_hour or 0.0) * count for name, count in machines)
+    """US dollars per hour of so many machines of each pool. What has no price is dearer than all that have one."""
+    known = [(pools[name].usd_per_hour, count) for name, count in machines]
+    return sum(math.inf if price is None else price * count for price, count in known)
 
 
 def takes(spec: JobSpec, pool: Pool) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stoker.core.changes import NodeFailed, Open, OrderMachines
-from stoker.core.ids import attempt_id
-from stoker.core.job import Attempt, Job, Placement, Reason, Replica
+from stoker.core.copies import replace
+from stoker.core.job import Attempt, Job, Placement, Reason
 from stoker.core.site import Backfill, Queue
 from stoker.core.spec import WHOLE_DEVICE_MILLI
 from stoker.core.world import World
@@ -21,6 +21,7 @@ from .costs import hourly_costs
 from .heads import Heads
 from .kept import Kept
 from .orders import Orders
+from .plan import new_attempt
 from .preempt import Cleared, Preempter
 from .shapes import Shape, of_type
 
@@ -31,9 +32,12 @@ AGES_SECONDS = 600.0
 """By time alone jobs come to be movable: so often that is looked at."""
 
 MOST_TRIES = 100
-GOES_ON = ("RESERVED", "MAKING_ROOM", explain.PROVISIONING)
+GOES_ON = ("RESERVED", "MAKING_ROOM", explain.PROVISIONING, explain.BUDGET)
 """Why one waits without the next of its shape having to: a shorter one may fit before a reservation, and others may make room
-for the next one, or machines be ordered for it, too. So many are looked at in one round."""
+for the next one, or machines be ordered for it, or its project pays for it. So many are looked at in one round."""
+
+
+_NO_PLACE = Reason(code="NO_PLACE", text="")  # and no pool is for it
 
 
 @dataclass(slots=True)
@@ -44,7 +48,7 @@ class Found:
     orders: list[OrderMachines | NodeFailed] = field(default_factory=list)
     victims: list[tuple[Attempt, str]] = field(default_factory=list)  # each with the job for which it is stopped
     waits: dict[str, Reason] = field(default_factory=dict)
-    moves_turns: bool = False  # what was given to one may bring others before those that wait
+    goes_on: bool = False  # one more round may find more: what was given to one may bring others before those that wait
     look_again_at: float | None = None  # when time alone may change the outcome
 
 
@@ -65,7 +69,7 @@ class Round:
         self._short: dict[str, set[str]] = {}  # queue → resources that are kept for the first of it
         self._no_room_when_gone: dict[tuple[str, Shape], int] = {}  # (queue, shape) → while so many are going
         self._preempter = Preempter(kept, world, now)
-        self._orders = Orders(kept, world, now)
+        self._orders = Orders(kept, world, now, self._look_again)
 
     def run(self, newcomers: Iterable[str]) -> Found:
         """Walk through all that wait."""
@@ -89,10 +93,13 @@ class Round:
                 walk.next_of_shape()
         kept.claims = {job: nodes for job, nodes in self._claims.items() if job in self._found.waits}
         has_cohorts = any(queue.cohort for queue in self._rules.site.queues.values())  # who has got more may owe it
-        self._found.moves_turns = bool(self._heads.blocks or self._short or self._claims or has_cohorts)
+        moves_turns = bool(self._heads.blocks or self._short or self._claims or has_cohorts)
+        self._found.goes_on = bool(self._found.victims or (self._found.opens and moves_turns))
+        self._found.goes_on |= not tries and self._orders.has_ordered_more
         self._tell(newcomers)
         self._look_for_turns()
-        self._end_orders()
+        opened = {change.attempt.job for change in self._found.opens}
+        self._found.orders = self._orders.end((job for job in kept.waiting if job not in opened), self._found.waits)
         kept.free.reopen()
         kept.free.rollback(mark)
         for attempt in self._booked:
@@ -133,49 +140,58 @@ class Round:
         return handled
 
     def _keep_orders(self, handled: set[str]) -> set[str]:
-        """Those for whom machines are on their way come next: those that have come are theirs. Returns whom not to look at."""
+        """Those for whom machines are on their way come next: those that have come are theirs. Returns whom not to look at.
+
+        Of machines that were always there they have only what they had when it was their turn.
+        """
         for job in self._orders.ordered_before(self._kept.waiting) if self._rules.site.pools else ():
             if job.id in handled:
                 continue
             shape, sharer = self._kept.waiting.shape(job.id), self._kept.waiting.sharer(job.id)
-            if self._kept.books.exceeded(self._rules.queue(job.spec.queue), shape.amounts) is not None:
-                continue
-            self._close((), job)
-            mark = self._kept.free.checkpoint()
-            places = self._place(job)
-            if places is not None:
-                outcome = self._open(job, shape, places, sharer, mark)
-            else:
-                outcome = self._order(job, shape, sharer)
-            if outcome is not None and outcome.code == explain.PROVISIONING:
-                self._found.waits[job.id] = outcome
-            if (places is not None and outcome is None) or job.id in self._found.waits:
+            if self._orders.is_blind and job.waits is not None:
+                self._found.waits[job.id] = self._orders.keep(job, job.waits)
                 handled.add(job.id)
+            elif self._kept.books.exceeded(self._rules.queue(job.spec.queue), shape.amounts) is None:
+                self._close((), job)
+                self._kept.free.close_of_pools(False, but=self._kept.claimed.get(job.id, ()))
+                outcome = self._place_or_order(job, shape, sharer)
+                if outcome is None or outcome.code == explain.PROVISIONING:
+                    handled.add(job.id)
+                    self._found.waits |= {} if outcome is None else {job.id: outcome}
         self._close(())
         return handled
+
+    def _place_or_order(self, job: Job, shape: Shape, sharer: str) -> Reason | None:
+        """Open a job on what is free (None), or let it count on machines that come, or say why neither."""
+        mark = self._kept.free.checkpoint()
+        places = self._place(job)
+        outcome = _NO_PLACE if places is None else self._open(job, shape, places, sharer, mark)
+        if outcome is not None and outcome.code == explain.BUDGET and places is not None:
+            self._kept.free.close_of_pools(True)  # what costs nothing it may have
+            mark, places = self._kept.free.checkpoint(), self._place(job)
+            return outcome if places is None else self._open(job, shape, places, sharer, mark)
+        return outcome if outcome is not _NO_PLACE else self._order(job, shape, sharer) or outcome
 
     def _order(self, job: Job, shape: Shape, sharer: str) -> Reason | None:
         """Let it count on machines that are to come. None: no pool is for it. The reason may be that it cannot."""
         if not self._rules.site.pools:
             return None
-        outcome = self._orders.order(job)
-        if outcome is not None and outcome.code == explain.PROVISIONING:
-            self._kept.books.hold(f"{job.id}?", job.spec.queue, sharer, shape.amounts, self._now)
-            self._booked.append(f"{job.id}?")
-        return outcome
-
-    def _end_orders(self) -> None:
-        """What was ordered for one that is not to have it any more is not to come."""
-        if self._rules.site.pools:
-            opened = {change.attempt.job for change in self._found.opens}
-            for job in self._orders.ordered_before(self._kept.waiting):
-                waits = self._found.waits.get(job.id)
-                if job.id not in opened and (waits is None or waits.code != explain.PROVISIONING):
-                    self._orders.drop(job)
-            self._orders.note_wanted()
-            self._found.orders = self._orders.changes
-            for moment in self._orders.look_again_at:
-                self._look_again(moment)
+        if shape.is_definite or not self._rules.queue(job.spec.queue).quotas:
+            choices = [job.spec]
+        else:  # of which type they will be counts for its queue
+            types = {pool.accelerator for pool in self._rules.site.pools.values() if pool.accelerator}
+            choices = [of_type(job.spec, name) for name in sorted(types)]
+        first: Reason | None = None
+        for spec in choices:
+            amounts = amounts_of(spec)
+            if self._kept.books.exceeded(self._rules.queue(spec.queue), amounts) is None:
+                outcome = self._orders.order(replace(job, spec=spec))
+                if outcome is not None and outcome.code == explain.PROVISIONING:
+                    self._kept.books.hold(f"{job.id}?", spec.queue, sharer, amounts, self._now)
+                    self._booked.append(f"{job.id}?")
+                    return outcome
+                first = first or outcome
+        return first
 
     def _consider(self, job: Job, sharer: str, shape: Shape) -> Reason | None:
         """Place a job (None), or say why not."""
@@ -201,25 +217,19 @@ class Round:
             lent = self._kept.books.is_within_its_own(queue, amounts)
             return room or explain.over_quota(queue, over, is_lent=lent)
         # 2. A place for the whole gang, out of the way of those before it.
-        mark = self._kept.free.checkpoint()
         if blocks or self._claims:
             self._close(self._heads.kept_from(job, blocks), job)
-        places = self._place(job)
-        outcome = None if places is None else self._open(job, shape, places, sharer, mark)
-        ordered = self._order(job, shape, sharer) if places is None else None
-        if blocks or self._claims:
-            self._close(())
-        if places is not None:
+        outcome = self._place_or_order(job, shape, sharer)
+        self._close(())
+        if outcome is None or outcome.code in (explain.PROVISIONING, explain.BUDGET, "QUOTA"):
             return outcome
-        if ordered is not None and ordered.code == explain.PROVISIONING:
-            return ordered
         if any(block.reservation for block in blocks):
             return explain.reserved()
         # 3. Nothing free: room that is being made, or could be.
         room = self._make_room(job, amounts)
-        if room is None and not blocks:
+        if room is None and not blocks and outcome is _NO_PLACE:
             self._heads.put(job, shape)
-        room = room or ordered or self._kept.no_room.get(shape)
+        room = room or (outcome if outcome is not _NO_PLACE else self._kept.no_room.get(shape))
         if room is None:
             room = self._kept.no_room[shape] = explain.no_room(job.spec, self._world)
         return room
@@ -273,18 +283,9 @@ class Round:
         if over_budget is not None:
             self._kept.free.rollback(mark)
             return over_budget
-        attempt = Attempt(
-            id=attempt_id(job.id, job.tries + 1),
-            job=job.id,
-            number=job.tries + 1,
-            engine=self._world.nodes[places[0].node].engine,
-            lease_seconds=max(self._world.nodes[place.node].lease_seconds for place in places),
-            usd_per_hour=worth,
-            ordered_usd_per_hour=paid,
-            placements=places,
-            placed_at=self._now,
-            replicas=tuple(Replica(role=place.role, index=place.index) for place in places),
-        )
+        nodes = [self._world.nodes[place.node] for place in places]
+        attempt = new_attempt(job, places, nodes, self._now)
+        attempt = replace(attempt, usd_per_hour=worth, ordered_usd_per_hour=paid)
         self._kept.books.hold(attempt.id, job.spec.queue, sharer, amounts, self._now)
         self._booked.append(attempt.id)
         self._found.opens.append(Open(attempt=attempt))

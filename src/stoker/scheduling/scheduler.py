@@ -20,6 +20,7 @@ from stoker.core.changes import (
     NodeSeen,
     Open,
     Order,
+    OrderMachines,
     UncordonNode,
     job_of,
 )
@@ -137,6 +138,9 @@ class Scheduler:
         looked_at = self._catch_up(world, now)
         changes: list[Change] = []
         waits: dict[str, Reason] = {}
+        if self._hold or not self._rules.site.pools:  # what was ordered in other times
+            old = [job for job in self._newcomers if world.jobs[job].ordered is not None]
+            changes += [OrderMachines(job=job, ordered=None) for job in old]
         if self._hold:
             waits = dict.fromkeys(sorted(self._newcomers), HELD)
         elif (self._is_due or self._newcomers) and len(self._kept.waiting):
@@ -146,11 +150,11 @@ class Scheduler:
             changes += [*found.opens, *found.orders]
             for attempt, whom in found.victims:
                 changes += stop_for(attempt, whom, now)
-            self._is_due = bool(found.victims or (found.opens and found.moves_turns))  # then once more
+            self._is_due = found.goes_on  # then once more
             if found.look_again_at is not None:
                 self._agenda.put(found.look_again_at, "")
         if not len(self._kept.waiting):
-            self._kept.coming, self._kept.claimed = {}, frozenset()
+            self._kept.coming, self._kept.claimed = {}, {}
         waits |= self._pauses(world, looked_at, now)
         self._newcomers.clear()
         changes += [
@@ -327,7 +331,6 @@ class Scheduler:
             self._kept.reservations.pop(job_id, None)
             self._kept.claims.pop(job_id, None)
             self._kept.no_victims.pop(job_id, None)
-            self._kept.progress.pop(job_id, None)
             self._is_due = self._is_due or job_id not in self._held
 
     def _hold_for(self, world: World, job: Job, attempt: Attempt, now: float) -> None:
