@@ -40,6 +40,7 @@ from stoker.core.ids import attempt_of_replica
 from stoker.engines.ray import replica as replica_module
 from stoker.engines.ray.inventory import name_of
 from stoker.engines.ray.machines import Machines
+from stoker.engines.ray.spares import Spares
 
 NODES_SECONDS = 1.0
 ANSWER_SECONDS = 10.0
@@ -60,6 +61,7 @@ class Driver:
         self._nodes: dict[str, Mapping[str, Any]] = {}  # by name, those that are alive
         self._gcs_address: str = ray.get_runtime_context().gcs_address
         self._machines = Machines(self._gcs_address, tell)
+        self._spares = Spares()
         self._handles: dict[str, Any] = {}
         self._ends: dict[Any, str] = {}  # the call that returns when it ends → replica
         self._unanswered: dict[str, float] = {}  # replica that could not be asked → when it is asked again
@@ -79,6 +81,7 @@ class Driver:
             if rows != told:
                 told = rows
                 self._tell({"event": "nodes", "rows": rows})
+            self._spares.look(self._nodes)
             self._machines.look()
             time.sleep(NODES_SECONDS)
 
@@ -124,6 +127,7 @@ class Driver:
                 max_concurrency=8,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(group, place),
             ).remote({**words["request"], "lease": self._lease(words)}, program)
+            self._spares.take(self._nodes[words["node"]]["NodeID"])
             self._watch(f"{attempt}/{name}", handle)
 
     def watch(self, replicas: list[str]) -> None:
