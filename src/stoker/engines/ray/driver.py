@@ -105,7 +105,7 @@ class Driver:
     def start(self, attempt: str, replicas: Mapping[str, Mapping[str, Any]], runtime: str) -> None:
         """Make the gang's places and an actor in each. What is there already is left alone."""
         with open(runtime, "rb") as file:
-            program = file.read()
+            program = ray.put(file.read())  # once for all of the gang
         missing = sorted({words["node"] for words in replicas.values()} - self._nodes.keys())
         if missing:
             raise LookupError(f"no Ray node {', '.join(missing)} any more")
