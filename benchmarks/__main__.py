@@ -24,9 +24,13 @@ PARTS = {
     "jobs100": "100 short jobs to their end",
     "logs": "a program that prints 100 MB, to a client that follows it",
     "crowd": "1,000 running and 100,000 stored jobs, 200 people who ask and 50 who follow",
+    "replicas": "the server's CPU for 1,000 replicas that run, beat and print",
     "noisy": "what a job that prints 100 MB a minute costs the others",
     "hour": "the control plane's memory over an hour of virtual time",
     "tick": "one decision in a large cluster",
+    "ray_start": "from submit to the first line on a Ray cluster, beside Ray Jobs and a bare actor",
+    "ray_short": "500 short jobs on a Ray cluster, beside bare tasks and Ray Jobs",
+    "ray_gang": "a gang of 13 on a Ray cluster, beside bare actors",
     "forecast": "how true it is what `stoker why` says of a job's start, on the Philly trace",
 }
 

@@ -31,6 +31,7 @@ RUNS = 1
 SECONDS = 60.0
 STORED, RUNNING, POLLERS, STREAMS = 100_000, 1000, 200, 50
 _LOOK_SECONDS = 1.0
+_SETTLE_SECONDS, _IDLE_SECONDS = 2.0, 10.0
 _WARM_SHARE = 0.25  # of the time: until then caches fill, and memory is not asked about
 
 
@@ -46,6 +47,7 @@ class Seen:
     errors: list[str] = field(default_factory=list)
     memory: list[tuple[float, float]] = field(default_factory=list)  # seconds, MB
     cpu_share: float = 0.0
+    idle_cpu_share: float = 0.0  # before any job has come
 
     @property
     def growth(self) -> tuple[float, float]:
@@ -79,16 +81,18 @@ def rows(found: Sequence[Seen]) -> Iterator[Row]:
         yield Row(what="  give or take", unit="MB", samples=[doubt])
 
 
-def look(seconds: float, stored: int, running: int, pollers: int, streams: int) -> Seen:
-    """Fill a server, let everybody come, and watch."""
+def look(seconds: float, stored: int, running: int, pollers: int, streams: int, *, beats: int = 0) -> Seen:
+    """Fill a server, let everybody come, and watch. `beats`: of so many replicas, as if they were on other machines."""
     seen = Seen(stored, running)
     server = Server(f"--fake={-(-running // 4)}x4xT4")
     fill(server.home / "stoker.db", stored, waiting=0, since=time.time() - 86_400)
-    people = _people(server.home / "runs" / PROJECT, server, running, pollers, streams, seconds)
+    people = _people(server.home / "runs" / PROJECT, server, running, pollers, streams, seconds, beats)
     try:
         begin = time.perf_counter()
         with server:
             seen.start_seconds = time.perf_counter() - begin
+            if beats:
+                seen.idle_cpu_share = _idle_cpu_share(server.found.pid)
             for number in range(running):
                 body = {"name": f"run_{number}", "command": ["true"], "gpus": 1, "gpu_type": "T4"}
                 server.client.run(PROJECT, body)
@@ -104,13 +108,28 @@ def look(seconds: float, stored: int, running: int, pollers: int, streams: int) 
     return seen
 
 
+def _idle_cpu_share(pid: int) -> float:
+    """Of one CPU, what a process takes while nobody asks it for anything."""
+    time.sleep(_SETTLE_SECONDS)
+    begin, before = time.monotonic(), cpu_seconds(pid)
+    time.sleep(_IDLE_SECONDS)
+    return (cpu_seconds(pid) - before) / (time.monotonic() - begin)
+
+
 def _people(folder: Path, server: Server, *numbers: float) -> subprocess.Popen[str]:
     """The process of all people, with the replicas held."""
-    running, pollers, streams, seconds = numbers
+    running, pollers, streams, seconds, beats = numbers
     token = "".join(f"{n:02x}" for n in range(32))
     (server.home / "token").write_text(token)
     (server.home / "token").chmod(0o600)
-    words = ["0", token, str(folder), *(str(int(n)) for n in (running, pollers, streams)), str(seconds)]
+    words = [
+        "0",
+        token,
+        str(folder),
+        *(str(int(n)) for n in (running, pollers, streams)),
+        str(seconds),
+        str(int(beats)),
+    ]
     command = [sys.executable, "-m", "benchmarks.crowd_people", *words]
     people = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert people.stdout is not None

@@ -1,6 +1,6 @@
 """Everybody around a busy server, in one process: replicas that print, people who ask, people who follow. Raw HTTP on asyncio.
 
-`python -m benchmarks.crowd_people PORT TOKEN FOLDER RUNNING POLLERS STREAMS SECONDS` prints what was seen as JSON. FOLDER is the
+`python -m benchmarks.crowd_people PORT TOKEN FOLDER RUNNING POLLERS STREAMS SECONDS BEATS` prints what was seen. FOLDER is the
 server's `runs/bench`: a replica's folder there, with its lock held here and its status UP, is for the engine a replica that runs.
 """
 
@@ -22,6 +22,9 @@ from typing import Any
 PROJECT = "bench"
 LINE_SECONDS = 10.0
 """How often a replica prints a line."""
+
+BEAT_SECONDS = 10.0
+"""How often a replica on another machine renews its lease, which is of 30 s."""
 
 _POLL_SECONDS = 1.0
 _ROUTES = {
@@ -45,14 +48,24 @@ class Crowd:
     async def replica(self, number: int) -> None:
         """Print a line now and then, over one connection."""
         attempt = f"{PROJECT}/run_{number}.1"
-        token = hmac.new(self.token.encode(), f"attempt {attempt}".encode(), hashlib.sha256).hexdigest()
         path = f"/stoker/replica/v1/{attempt}/chief-0/lines"
         await asyncio.sleep(self.draw.uniform(0, LINE_SECONDS))
-        async with _Connection(self.port, token) as connection:
+        async with _Connection(self.port, self.token_of(attempt)) as connection:
             for n in range(1, 1 << 30):
                 line = {"n": n, "t": time.time(), "s": "out", "m": f"epoch {n} loss {1 / n:.6f} " + "x" * 60}
                 await self.ask("a replica's line", connection, "POST", path, {"lines": [line]})
                 if not await self.rest(LINE_SECONDS):
+                    return
+
+    async def beater(self, number: int) -> None:
+        """Renew a replica's lease, over one connection."""
+        attempt = f"{PROJECT}/run_{number}.1"
+        await asyncio.sleep(self.draw.uniform(0, BEAT_SECONDS))
+        async with _Connection(self.port, self.token_of(attempt)) as connection:
+            path = f"/stoker/replica/v1/{attempt}/chief-0/beat"
+            while True:
+                await self.ask("a replica's beat", connection, "POST", path)
+                if not await self.rest(BEAT_SECONDS):
                     return
 
     async def poller(self) -> None:
@@ -93,6 +106,10 @@ class Crowd:
         took = time.perf_counter() - begin
         self.note(what, took)
         return took
+
+    def token_of(self, attempt: str) -> str:
+        """What the replicas of an attempt show the server."""
+        return hmac.new(self.token.encode(), f"attempt {attempt}".encode(), hashlib.sha256).hexdigest()
 
     def note(self, what: str, seconds: float) -> None:
         """Keep a latency."""
@@ -163,9 +180,10 @@ def hold_replicas(folder: Path, running: int) -> list[int]:
     return locks
 
 
-async def _all(crowd: Crowd, pollers: int, streams: int) -> None:
+async def _all(crowd: Crowd, pollers: int, streams: int, beats: int) -> None:
     await asyncio.gather(
         *(crowd.replica(number) for number in range(crowd.running)),
+        *(crowd.beater(number) for number in range(beats)),
         *(crowd.poller() for _ in range(pollers)),
         *(crowd.follower(number) for number in range(streams)),
     )
@@ -179,7 +197,7 @@ def main(words: list[str]) -> None:
     print("held", flush=True)
     port = int(sys.stdin.readline() or port)
     crowd = Crowd(port, token, running, time.monotonic() + float(words[6]))
-    asyncio.run(_all(crowd, pollers, streams))
+    asyncio.run(_all(crowd, pollers, streams, int(words[7])))
     print(json.dumps({"latencies": crowd.latencies, "errors": crowd.errors[:20], "error_count": len(crowd.errors)}))
     sys.stdout.flush()
     sys.stdin.readline()  # the replicas run until the server has ended

@@ -17,7 +17,7 @@ import psutil
 
 from stoker import __version__
 
-_DIGITS = {"s": 3, "ms": 0, "MB": 0, "MB/s": 1, "/s": 0, "jobs": 0, "%": 0}
+_DIGITS = {"s": 3, "ms": 0, "MB": 0, "MB/s": 1, "/s": 0, "jobs/s": 2, "jobs": 0, "%": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Row:
     """One line of the table."""
 
     what: str
-    unit: str = "s"  # s, ms, MB, MB/s, /s, jobs, %
+    unit: str = "s"  # s, ms, MB, MB/s, /s, jobs/s, jobs, %
     samples: Sequence[float] = ()  # none: `note` says why not
     budget: float | None = None
     moonshot: float | None = None

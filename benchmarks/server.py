@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from stoker.client import embedded
@@ -21,13 +22,18 @@ _END_SECONDS = 20.0
 
 
 class Server:
-    """`with Server() as server:` a server that runs jobs; `Server("--hold")` accepts them and starts none."""
+    """`with Server() as server:` a server that runs jobs; `Server("--hold")` accepts them and starts none.
+
+    `settings`: those of its config.yaml, such as the engine.
+    """
 
     found: embedded.Found
     client: Client
 
-    def __init__(self, *flags: str) -> None:
+    def __init__(self, *flags: str, settings: Mapping[str, object] | None = None) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="stoker-bench-"))
+        if settings:
+            (self.home / "config.yaml").write_text(json.dumps(settings))  # YAML, too
         self._flags = ("--port=0", *flags)
         self._config: Config = read_config({"STOKER_HOME": str(self.home)})
 

@@ -30,18 +30,33 @@ _START_SECONDS = 90.0
 class RayCluster:
     """`with RayCluster() as cluster:` a head; `add` nodes. Afterwards nothing of it is left.
 
-    With `types`, node types as in Ray's cluster files, it has an autoscaler, whose machines are processes.
+    With `types`, node types as in Ray's cluster files, it has an autoscaler, whose machines are processes. With `dashboard`,
+    its head takes Ray's own jobs at `jobs_url`.
     """
 
-    def __init__(self, types: Mapping[str, Mapping[str, Any]] | None = None, *, idle_seconds: float = 5.0) -> None:
-        self._types, self._idle_seconds = types, idle_seconds
+    jobs_url = ""
+
+    def __init__(
+        self,
+        types: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        idle_seconds: float = 5.0,
+        dashboard: bool = False,
+    ) -> None:
+        self._types, self._idle_seconds, self._dashboard = types, idle_seconds, dashboard
 
     def __enter__(self) -> RayCluster:
         self.folder = Path(tempfile.mkdtemp(prefix="stoker-ray-", dir="/tmp"))  # its sockets' paths are long
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.port = _free_port()
         self.address = f"{HEAD}:{self.port}"
-        words = ["--head", f"--port={self.port}", "--include-dashboard=false", "--num-cpus=0", "--num-gpus=0"]
+        words = ["--head", f"--port={self.port}", "--num-cpus=0", "--num-gpus=0"]
+        if self._dashboard:
+            port = _free_port()
+            self.jobs_url = f"http://127.0.0.1:{port}"
+            words += ["--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={port}"]
+        else:
+            words.append("--include-dashboard=false")
         if self._types is not None:
             file = self.folder / "cluster.json"  # YAML, too
             made = cluster_file(self.folder / "machines", self.address, self._types, self._idle_seconds)
@@ -70,6 +85,15 @@ class RayCluster:
         words = [f"--address={self.address}", f"--num-cpus={cpus}", f"--num-gpus={gpus}", f"--memory={8 << 30}"]
         self._start(address, *words, *([f"--labels={told}"] if told else []))
         return address
+
+    def idle_workers(self) -> int:
+        """How many worker processes of its nodes wait for work."""
+        found = 0
+        for process in self._processes.values():
+            with suppress(psutil.Error):
+                below = psutil.Process(process.pid).children(recursive=True)
+                found += sum(child.cmdline()[:1] == ["ray::IDLE"] for child in below)
+        return found
 
     def kill(self, address: str) -> None:
         """As when a machine goes: everything of a node at once."""

@@ -132,3 +132,8 @@ while True:
         self.ray.start(self.ray.render(self.endless()))
         self.end(self.ray)
         assert until(self.ray, ReplicaState.SUCCEEDED, ReplicaState.FAILED, ReplicaState.LOST).exit_code == 0
+
+    def test_a_worker_of_rays_is_ready_and_ends_with_the_driver(self, engine: Engine, cluster: RayCluster) -> None:
+        wait_until(cluster.idle_workers)
+        self.ray.close()
+        wait_until(lambda: not cluster.idle_workers())

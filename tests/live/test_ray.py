@@ -86,8 +86,8 @@ def test_a_gang_across_nodes_goes_on_while_the_server_is_killed_and_started_agai
     with served(config) as client:
         client.run(PROJECT, {"name": "gang", "command": command, "workers": 1, "vcpus": 2})
         wait_until(lambda: len(list(tmp_path.glob("p_gang.1_*"))) == 2)
-        state, nodes = states(client, "gang")
-        assert state == "RUNNING" and len({*nodes}) == 2, "a replica on each node"
+        wait_until(lambda: states(client, "gang")[0] == "RUNNING")
+        assert len({*states(client, "gang")[1]}) == 2, "a replica on each node"
         found = embedded.find(config)
         assert found is not None
         os.kill(found.pid, signal.SIGKILL)

@@ -41,6 +41,7 @@ from stoker.engines.ray import replica as replica_module
 from stoker.engines.ray.entrance import first_line, said_by, why_not
 from stoker.engines.ray.inventory import name_of
 from stoker.engines.ray.machines import Machines
+from stoker.engines.ray.spares import Spares
 
 NODES_SECONDS = 1.0
 ANSWER_SECONDS = 10.0
@@ -61,6 +62,7 @@ class Driver:
         self._nodes: dict[str, Mapping[str, Any]] = {}  # by name, those that are alive
         self._gcs_address: str = ray.get_runtime_context().gcs_address
         self._machines = Machines(self._gcs_address, tell)
+        self._spares = Spares()
         self._handles: dict[str, Any] = {}
         self._ends: dict[Any, str] = {}  # the call that returns when it ends → replica
         self._unanswered: dict[str, float] = {}  # replica that could not be asked → when it is asked again
@@ -80,6 +82,7 @@ class Driver:
             if rows != told:
                 told = rows
                 self._tell({"event": "nodes", "rows": rows})
+            self._spares.look(self._nodes)
             self._machines.look()
             time.sleep(NODES_SECONDS)
 
@@ -103,7 +106,7 @@ class Driver:
     def start(self, attempt: str, replicas: Mapping[str, Mapping[str, Any]], runtime: str) -> None:
         """Make the gang's places and an actor in each. What is there already is left alone."""
         with open(runtime, "rb") as file:
-            program = file.read()
+            program = ray.put(file.read())  # once for all of the gang
         missing = sorted({words["node"] for words in replicas.values()} - self._nodes.keys())
         if missing:
             raise LookupError(f"no Ray node {', '.join(missing)} any more")
@@ -125,6 +128,7 @@ class Driver:
                 max_concurrency=8,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(group, place),
             ).remote({**words["request"], "lease": self._lease(words)}, program)
+            self._spares.take(self._nodes[words["node"]]["NodeID"])
             self._watch(f"{attempt}/{name}", handle)
 
     def watch(self, replicas: list[str]) -> None:
