@@ -176,9 +176,10 @@ class Driver:
         self._machines.want(machines)
 
     def leave(self) -> None:
-        """The server is gone: what is on order is not to come, and who is idle may go. Another server orders anew."""
+        """The server is gone, and nobody is told anything any more."""
+        self._tell = lambda said: None
         with suppress(Exception):  # or Ray is gone, too
-            self._machines.want({})
+            self._machines.leave()
 
     def forget(self, attempt: str) -> None:
         """Give back its places, with what is in them."""
@@ -274,7 +275,7 @@ def main(address: str, namespace: str) -> None:
     lock = threading.Lock()
 
     def tell(line: Mapping[str, Any]) -> None:
-        with lock:
+        with lock, suppress(BrokenPipeError):  # the server is gone; our input tells of it
             out.write(json.dumps(line) + "\n")
             out.flush()
 

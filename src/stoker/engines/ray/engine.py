@@ -36,6 +36,7 @@ from .inventory import nodes_of
 
 _MOST_LEFT = 10_000
 _CLOSE_SECONDS = 10.0
+_WANT_SECONDS = 20.0
 _log = logging.getLogger("stoker.engine")
 
 
@@ -73,6 +74,8 @@ class RayEngine:
         self._left: OrderedDict[str, None] = OrderedDict()  # those that were forgotten last: no news of them counts
         self._pools = pools or {}
         self._wanted: Mapping[str, int] | None = None  # machines of each pool, as Ray was told; None: it was not told
+        self._wanted_at = 0.0  # when it was told
+        self._knows_nodes = False  # since Ray was reached
         self._refusals: list[Refusal] = []
         self._ring: Callable[[], None] = lambda: None
         self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard)
@@ -187,12 +190,16 @@ class RayEngine:
         self._ring = ring
 
     def want(self, machines: Mapping[str, int]) -> None:
-        """Tell Ray's autoscaler, if that is news. What it could not be told is told again when this is said again."""
+        """Tell Ray's autoscaler, if that is news, and now and then: others may have told it something else.
+
+        Until Ray has told what is there, what was wanted before stands. What it was not told it is told when this is said again.
+        """
         wanted = {pool: count for pool, count in machines.items() if count}
+        now = time.monotonic()
         with self._lock:
-            if wanted == self._wanted:
+            if not self._knows_nodes or (wanted == self._wanted and now < self._wanted_at + _WANT_SECONDS):
                 return
-            self._wanted = wanted
+            self._wanted, self._wanted_at = wanted, now
         try:
             self._bridge.tell("want", machines=wanted).add_done_callback(self._told_what_is_wanted)
         except Unavailable:
@@ -270,10 +277,11 @@ class RayEngine:
                     self._known.clear()
                     self._asked.clear()
                     self._told_to_stop.clear()
-                    self._wanted = None
+                    self._wanted, self._knows_nodes = None, False
                     self._nodes = tuple(replace(node, state=NodeState.DOWN) for node in self._nodes)
                 case {"event": "nodes", "rows": rows}:
                     self._nodes = nodes_of(rows, self._lease_seconds, self._pools)
+                    self._knows_nodes = True
                 case {"event": "no_machine", "pool": pool, "why": why}:
                     self._refusals.append(Refusal(pool=pool, why=why))
                 case {"event": "found", "replicas": replicas}:

@@ -38,7 +38,7 @@ def nodes_of(
     One that Ray drains has `DrainedByMs` too: since 1970, by when it will be gone, as Ray was told; 0: nobody has said when.
     What a pool of the site says of its machines goes over what Ray says, but for how much there is of them.
     """
-    found = [_of_pool(_node(row, lease_seconds), pools or {}) for row in rows if row["Alive"]]
+    found = [_of_pool(row, _node(row, lease_seconds), pools or {}) for row in rows if row["Alive"]]
     return tuple(sorted((node for node in found if node.vcpus or node.devices), key=lambda node: node.name))
 
 
@@ -67,12 +67,14 @@ def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
     )
 
 
-def _of_pool(node: Node, pools: Mapping[str, Pool]) -> Node:
+def _of_pool(row: Mapping[str, Any], node: Node, pools: Mapping[str, Pool]) -> Node:
     pool = pools.get(node.node_pool)
     if pool is None:
         return node if not node.node_pool else replace(node, node_pool="")  # of a pool that the site has no more
+    has_all = row["Resources"].get("memory", 0.0) >= pool.memory_gb * 2**30
     return replace(
         node,
+        memory_gb=pool.memory_gb if has_all else node.memory_gb,
         region=pool.region,
         zone=pool.zone,
         machine=pool.machine,
