@@ -162,12 +162,12 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         os.kill(made.found.pid, signal.SIGKILL)
 
 
-def wait_until(is_true: Callable[[], Any], seconds: float = 30.0) -> Any:
+def wait_until(is_true: Callable[[], Any], seconds: float = 30.0, *, every: float = 0.02) -> Any:
     """Ask until the answer is true; returns it. A test that waits for a real process has no other way."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = is_true()
         if found:
             return found
-        time.sleep(0.02)
+        time.sleep(every)
     raise AssertionError(f"not true within {seconds:g} s: {is_true}")

@@ -48,7 +48,9 @@ class Processes(NodeProvider):  # type: ignore[misc]  # Ray has no types
         self._lock = threading.RLock()
         self._started: dict[str, subprocess.Popen[bytes]] = {}  # by us, so that we reap them
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._starters = ThreadPoolExecutor(os.cpu_count() or 1)  # more at once would only be slower
+        self._starters = ThreadPoolExecutor(
+            2 * (os.cpu_count() or 1)
+        )  # Ray gives each half a minute, so not all at once
 
     @staticmethod
     def bootstrap_config(cluster_config: dict[str, Any]) -> dict[str, Any]:
