@@ -212,6 +212,12 @@ class Free:
         names = self.nodes[node].devices
         return Placement(role=role, index=index, node=self.nodes[node].name, devices=tuple(names[d] for d in devices))
 
+    def take_again(self, place: Placement, machine: Machine, gang: str) -> None:
+        """Take a place that was found where the same was free."""
+        node = self.index[place.node]
+        devices = tuple(self._device_index[node][name] for name in place.devices)
+        self.take_devices(node, devices, place.role, place.index, machine, gang)
+
     def hold(self, spec: JobSpec, attempt: Attempt) -> None:
         """Take out what a live attempt holds."""
         self._move(spec, attempt, -1)

@@ -17,12 +17,11 @@ from stoker.core.ids import split_job_id
 from stoker.core.job import Job, Ordered, Placement, Reason
 from stoker.core.node import Node, NodeState, pool_record
 from stoker.core.site import Pool
-from stoker.core.spec import Group, Machine
+from stoker.core.spec import Group
 from stoker.core.world import World
 
 from . import explain
 from .costs import hourly_costs
-from .free import Free
 from .kept import Kept
 from .pools import PAUSE_SECONDS, is_closed, is_for, last_failure, pool_of, price_of_one, prices, takes
 from .spending import next_month
@@ -210,7 +209,7 @@ class Orders:
             if place.node.startswith("~"):
                 self._supply.hold(place, machines[place.role], job.id)
             else:
-                _take(self._kept.free, place, machines[place.role], job.id)
+                self._kept.free.take_again(place, machines[place.role], job.id)
         self._claimed[job.id] = frozenset(p.node for p in offer.places if not p.node.startswith("~"))
         wanted, before = tuple(sorted(offer.counted_on.items())), job.ordered
         at = came_at = self._now
@@ -312,10 +311,3 @@ def _new_machines(places: Iterable[Placement], known: Container[str]) -> Counter
 
 def _in_words(machines: Mapping[str, int]) -> str:
     return " and ".join(f"{count} × {pool}" for pool, count in sorted(machines.items()))
-
-
-def _take(free: Free, place: Placement, machine: Machine, gang: str) -> None:
-    """Take the same place out of what is free."""
-    node = free.index[place.node]
-    names = free.nodes[node].devices
-    free.take_devices(node, tuple(names.index(name) for name in place.devices), place.role, place.index, machine, gang)

@@ -37,7 +37,8 @@ GOES_ON = ("RESERVED", "MAKING_ROOM", explain.PROVISIONING, explain.BUDGET)
 for the next one, or machines be ordered for it, or its project pays for it. So many are looked at in one round."""
 
 
-_NO_PLACE = Reason(code="NO_PLACE", text="")  # and no pool is for it
+_NOT_TOLD = ""  # a code that nobody sees
+_NO_PLACE = Reason(code=_NOT_TOLD, text="")  # and no pool is for it
 
 
 @dataclass(slots=True)

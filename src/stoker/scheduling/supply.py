@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
 from stoker.core.job import Job, Placement
 from stoker.core.node import Node
 from stoker.core.site import Pool
@@ -46,7 +44,7 @@ class Supply:
             self.names[place.node] = machines_of(pool, [_number(place.node)])[0]
         self._held.append((place, machine, gang))
         if self._all is not None:
-            _take(self._all, place, machine, gang)
+            self._all.take_again(place, machine, gang)
             self._all.settle()
 
     def free(self, limits: Mapping[str, int]) -> Free:
@@ -83,16 +81,10 @@ class Supply:
         for pool in self._pools:
             self._first.setdefault(pool, len(made.nodes))
         for place, machine, gang in self._held:
-            _take(made, place, machine, gang)
+            made.take_again(place, machine, gang)
         made.settle()
         return made
 
 
 def _number(name: str) -> int:
     return int(name.rpartition("/")[2])
-
-
-def _take(free: Free, place: Placement, machine: Machine, gang: str) -> None:
-    node = free.index[place.node]
-    devices = np.array([free.nodes[node].devices.index(name) for name in place.devices], dtype=int).tolist()
-    free.take_devices(node, tuple(devices), place.role, place.index, machine, gang)
