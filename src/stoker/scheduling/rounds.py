@@ -37,8 +37,7 @@ GOES_ON = ("RESERVED", "MAKING_ROOM", explain.PROVISIONING, explain.BUDGET)
 for the next one, or machines be ordered for it, or its project pays for it. So many are looked at in one round."""
 
 
-_NOT_TOLD = ""  # a code that nobody sees
-_NO_PLACE = Reason(code=_NOT_TOLD, text="")  # and no pool is for it
+_NO_PLACE = replace(explain.HELD, code="", text="", action="")  # and no pool is for it; never shown
 
 
 @dataclass(slots=True)
@@ -95,8 +94,8 @@ class Round:
         kept.claims = {job: nodes for job, nodes in self._claims.items() if job in self._found.waits}
         has_cohorts = any(queue.cohort for queue in self._rules.site.queues.values())  # who has got more may owe it
         moves_turns = bool(self._heads.blocks or self._short or self._claims or has_cohorts)
-        self._found.goes_on = bool(self._found.victims or (self._found.opens and moves_turns))
-        self._found.goes_on |= not tries and self._orders.has_ordered_more
+        orders_on = not tries and self._orders.has_ordered_more
+        self._found.goes_on = bool(self._found.victims or (self._found.opens and moves_turns) or orders_on)
         self._tell(newcomers)
         self._look_for_turns()
         opened = {change.attempt.job for change in self._found.opens}
