@@ -29,7 +29,7 @@ demo-cluster: .venv/demo-cluster
 	@$(BIN)/python examples/gpu_cluster/autoscaled.py
 
 test: check .venv/test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 chaos: .venv/chaos
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --seed-base $(SEED_BASE) $(ARGS)
