@@ -23,7 +23,7 @@ from stoker.scheduling.books import ALL_ACCELERATORS, VCPUS
 
 from .site_pools import check_prices, read_budgets, read_pools
 from .site_queues import read_queues
-from .site_table import Problems, Table, a_count, a_duration, a_number, a_switch, one_of, shown, unknown
+from .site_table import Problems, Table, a_count, a_duration, a_number, a_switch, at_most, one_of, shown, unknown
 
 FILE_NAME = "site.toml"
 FIX = "docs/site.md has every key; stoker config check-site FILE checks a file without a server"
@@ -151,7 +151,11 @@ def _read_options(table: Table, policy: str) -> dict[str, float]:
     make = load("policies", policy)
     parameters = inspect.signature(make).parameters
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    options = {key: table.read(key, 0.0, _an_option) for key in table.keys() if takes_any or key in parameters}
+    options = {
+        key: table.read(key, 0.0, at_most(_LARGEST_OPTION, "is larger than", a_number))
+        for key in table.keys()
+        if takes_any or key in parameters
+    }
     for key in table.keys():
         if key not in options:
             table.refuse(key, f"{unknown('option', key, parameters)} (the policy is {policy})")
@@ -160,13 +164,6 @@ def _read_options(table: Table, policy: str) -> dict[str, float]:
     except Exception as error:  # whatever its constructor makes of them
         table.refuse("", f"{shown(options)} does not suit the policy {policy}: {error}")
     return options
-
-
-def _an_option(value: Any) -> float:
-    found = a_number(value)
-    if found > _LARGEST_OPTION:
-        raise ValueError(f"is larger than {_LARGEST_OPTION:g}")
-    return found
 
 
 def _unusable(path: Path, problem: str) -> BadSpec:

@@ -16,13 +16,15 @@ from stoker.hardware.regions import find_region
 from stoker.hardware.rules import RoleRequest, check, zones_for
 from stoker.hardware.shapes import Shape
 
-from .site_table import Table, a_count, a_number, a_switch, a_text
+from .site_table import Table, a_count, a_number, a_switch, a_text, at_most
 
 POOL_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 """What the names of machines can begin with on every cloud, with room for a zone behind it."""
 
 MOST_MACHINES = 10_000
 MOST_DEVICES = 64
+_devices = at_most(MOST_DEVICES, "is more than any machine has,", a_count)
+_machines = at_most(MOST_MACHINES, "is more than the most,", a_count)
 _ZONE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _OF_GOOGLE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 
@@ -180,20 +182,6 @@ def _accelerator(value: Any) -> str:
     if found is None:
         raise ValueError("is no accelerator; stoker accelerators lists them")
     return found.name
-
-
-def _devices(value: Any) -> int:
-    found = a_count(value)
-    if found > MOST_DEVICES:
-        raise ValueError(f"is more than any machine has, {MOST_DEVICES}")
-    return found
-
-
-def _machines(value: Any) -> int:
-    found = a_count(value)
-    if found > MOST_MACHINES:
-        raise ValueError(f"is more than the most, {MOST_MACHINES}")
-    return found
 
 
 def _maybe_number(value: Any) -> float | None:

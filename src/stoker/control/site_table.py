@@ -12,6 +12,7 @@ from stoker.core.errors import BadSpec, Violation
 from stoker.hardware.faults import closest, either
 
 Value = TypeVar("Value")
+Number = TypeVar("Number", int, float)
 Path = tuple[str, ...]
 
 LONGEST_SECONDS = 1e9
@@ -169,6 +170,18 @@ def a_count(value: Any) -> int:
     if found != int(found):
         raise ValueError(f"is no whole number; the nearest is {round(found)}")
     return int(found)
+
+
+def at_most(most: float, problem: str, reader: Callable[[Any], Number]) -> Callable[[Any], Number]:
+    """A reader of what may not be larger. `problem`: what is said of one that is, before the limit."""
+
+    def read(value: Any) -> Number:
+        found = reader(value)
+        if found > most:
+            raise ValueError(f"{problem} {most:g}")
+        return found
+
+    return read
 
 
 def a_weight(value: Any) -> float:

@@ -27,7 +27,7 @@ def hourly_costs(
     for place in places:
         node, machine = nodes[place.node], machines[place.role]
         if node.node_pool in pools:
-            shares[node.name] = shares.get(node.name, 0.0) + share_of(machine, node)
+            shares[node.name] = shares.get(node.name, 0.0) + _share_of_node(machine, node)
             continue
         price = _catalog_price(machine, node, spec.region)
         known = None if price is None or known is None else known + price
@@ -39,14 +39,18 @@ def hourly_costs(
     return known, ordered
 
 
-def share_of(machine: Machine, node: Node) -> float:
-    """Which part of a node one replica takes, by that of which it takes the most: 0 to 1."""
+def share_of(machine: Machine, accelerators: int, vcpus: float, memory_gb: float) -> float:
+    """Which part one replica takes of what has so much, by that of which it takes the most: 0 to 1."""
     parts = [
-        (machine.accelerator_milli / WHOLE_DEVICE_MILLI, len(node.devices)),
-        (machine.vcpus, node.vcpus),
-        (machine.memory_gb, node.memory_gb),
+        (machine.accelerator_milli / WHOLE_DEVICE_MILLI, accelerators),
+        (machine.vcpus, vcpus),
+        (machine.memory_gb, memory_gb),
     ]
     return min(1.0, max((asked / there for asked, there in parts if there), default=0.0))
+
+
+def _share_of_node(machine: Machine, node: Node) -> float:
+    return share_of(machine, len(node.devices), node.vcpus, node.memory_gb)
 
 
 def _catalog_price(machine: Machine, node: Node, region: str) -> float | None:
@@ -56,7 +60,7 @@ def _catalog_price(machine: Machine, node: Node, region: str) -> float | None:
         return None
     accelerator = node.accelerator if machine.accelerator_milli else ""
     price = _price(name, accelerator, machine.accelerators, node.region or region, node.spot)
-    return price if machine.type or price is None else price * share_of(machine, node)
+    return price if machine.type or price is None else price * _share_of_node(machine, node)
 
 
 @lru_cache(maxsize=4096)

@@ -56,7 +56,7 @@ class Orders:
         self.is_blind = bool(of_pools) and all(node.state is NodeState.DOWN for node in of_pools)
         self._supply = Supply(kept.free, self._pools, of_pools)
         self._claimed: dict[str, frozenset[str]] = {}  # job → nodes that are there, and kept for it
-        self._failed_now: set[str] = set()
+        self._failed_now: dict[str, str] = {}  # pool → what is wrong with it, as this round has found
         self._usd_per_hour: dict[str, float] = {}  # project → what was ordered for it in this round
         self._changes: list[OrderMachines | NodeFailed] = []
         self.has_ordered_more = False
@@ -242,7 +242,7 @@ class Orders:
 
     def _give_up(self, job: Job, pool: str, what: str) -> None:
         if pool not in self._failed_now and last_failure(self._world, pool, self._now) is None:
-            self._failed_now.add(pool)
+            self._failed_now[pool] = what
             self._changes.append(NodeFailed(node=pool_record(pool), job=job.id, at=self._now, what=what))
 
     def _is_smaller(self, node: Node) -> bool:
@@ -260,9 +260,9 @@ class Orders:
 
     def _why_not(self, job: Job, pools: Sequence[Pool]) -> Reason | None:
         """It is for want of pools that did not give what was ordered, if with them there were places."""
-        failed = {pool.name: last_failure(self._world, pool.name, self._now) for pool in pools}
-        said = [(name, fault.what) for name, fault in failed.items() if fault is not None]
-        said += [(c.node, c.what) for c in self._changes if isinstance(c, NodeFailed) and c.node not in failed]
+        faults = {pool.name: last_failure(self._world, pool.name, self._now) for pool in pools}
+        said = [(name, fault.what) for name, fault in faults.items() if fault is not None]
+        said += [(name, self._failed_now[name]) for name in faults if name in self._failed_now]
         open_pools = [pool for pool in pools if not is_closed(self._world, pool.name)]
         if not said or self._best_offer(replace(job, ordered=None), open_pools) is None:
             return None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from stoker.core.node import Fault, Node, pool_record
 from stoker.core.site import Pool, Site
-from stoker.core.spec import WHOLE_DEVICE_MILLI, JobSpec, Machine
+from stoker.core.spec import JobSpec, Machine
 from stoker.core.world import World
+
+from .costs import share_of
 
 PAUSE_SECONDS = 600.0
 """So long nothing is ordered from a pool of which ordered machines did not come."""
@@ -17,6 +19,8 @@ PAUSE_SECONDS = 600.0
 
 MOST_AT_ONCE = 1000
 """Machines of one pool that are considered at a time."""
+
+_LEAST_SHARE = 1e-6  # of a machine, that a replica is taken to need
 
 
 def machines_of(pool: Pool, numbers: Iterable[int]) -> list[Node]:
@@ -95,13 +99,5 @@ def price_of_one(machine: Machine, pool: Pool) -> float | None:
     """What one replica costs there, if the machine is filled with such."""
     if pool.usd_per_hour is None:
         return None
-    shares: Iterator[float] = (
-        asked / there
-        for asked, there in (
-            (machine.accelerator_milli / WHOLE_DEVICE_MILLI, pool.accelerators),
-            (machine.vcpus, pool.vcpus),
-            (machine.memory_gb, pool.memory_gb),
-        )
-        if there
-    )
-    return pool.usd_per_hour / max(1, int(1 / max(max(shares, default=1.0), 1e-6)))
+    share = share_of(machine, pool.accelerators, pool.vcpus, pool.memory_gb)
+    return pool.usd_per_hour / int(1 / max(share, _LEAST_SHARE))

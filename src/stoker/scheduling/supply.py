@@ -26,7 +26,7 @@ class Supply:
         self.names: dict[str, Node] = {}  # machines that are to come, on which jobs of this round count
         self._all: Free | None = None  # with every machine that could come
         self._steps: list[Step] = []  # what had been taken when it was last brought up to date
-        self._first: dict[str, int] = {}  # pool → the place of its first machine that is not there
+        self._first: dict[str, int] = {}  # pool → the place of its first machine that is not there, if it may have any
 
     @property
     def coming(self) -> Counter[str]:
@@ -53,9 +53,10 @@ class Supply:
         size = len(self._free.nodes)
         found.closed[:size] = self._free.closed
         found.closed[size:] = True
+        coming = self.coming
         for name, count in limits.items():
-            first, used = self._first[name], self.coming[name]
-            found.closed[first : first + used + count] = False
+            first = self._first.get(name, len(found.nodes))
+            found.closed[first : first + coming[name] + count] = False
         found.note_closed()
         return found
 
@@ -75,11 +76,9 @@ class Supply:
         return self._all
 
     def _made(self) -> Free:
-        nodes = [node for pool in self._pools.values() for node in machines_of(pool, range(self._could_come(pool)))]
-        made = self._free.with_more(nodes)
-        self._first = {pool: made.index[f"~{pool}/{0:05}"] for pool in self._pools if f"~{pool}/{0:05}" in made.index}
-        for pool in self._pools:
-            self._first.setdefault(pool, len(made.nodes))
+        could_come = {name: machines_of(pool, range(self._could_come(pool))) for name, pool in self._pools.items()}
+        made = self._free.with_more([node for nodes in could_come.values() for node in nodes])
+        self._first = {name: made.index[nodes[0].name] for name, nodes in could_come.items() if nodes}
         for place, machine, gang in self._held:
             made.take_again(place, machine, gang)
         made.settle()

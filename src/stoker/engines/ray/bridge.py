@@ -14,16 +14,12 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
-from contextlib import suppress
 from typing import Any
 
 from stoker.core.errors import EngineError, Unavailable
 
 PAUSE_SECONDS = 2.0
 """Between the end of a driver and the start of the next."""
-
-LEAVE_SECONDS = 5.0
-"""So long a driver may take to leave."""
 
 _log = logging.getLogger("stoker.engine")
 
@@ -78,15 +74,11 @@ class Bridge:
         return future
 
     def close(self) -> None:
-        """Let the driver end. What it started runs on."""
+        """End the driver. What it started runs on, and what it has on order stays so."""
         self._closed.set()
         with self._lock:
             process = self._process
-        if process is not None and process.stdin is not None:
-            with suppress(OSError):
-                process.stdin.close()  # it ends by itself, when it has given up what it has on order
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(LEAVE_SECONDS)
+        if process is not None:
             process.kill()
         self._thread.join()
 

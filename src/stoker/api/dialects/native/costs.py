@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,6 +13,7 @@ from starlette.responses import Response
 from stoker.api.services import Services, access_of, services
 from stoker.control.costs import bills
 from stoker.core.ids import split_job_id
+from stoker.core.job import Attempt, Job
 from stoker.core.node import pool_record
 from stoker.core.site import Pool
 from stoker.core.world import World
@@ -62,6 +65,7 @@ def get_costs(
         for job, attempt in site.store.held_since(min(since, month))
         if sees(name := split_job_id(job.id)[0]) and project in ("", name)
     ]
+    projects = {split_job_id(job.id)[0] for job, _ in held}
     found: c.Costs = {
         "since": since,
         "until": now,
@@ -70,29 +74,27 @@ def get_costs(
             for bill in bills(held, since, now)
             for name, job in [split_job_id(bill.job)]
         ],
-        "budgets": _budgets(site, {split_job_id(job.id)[0] for job, _ in held}, now),
+        "budgets": _budgets(site, projects, held, now),
     }
     return answer(found)
 
 
-def _budgets(site: Services, projects: set[str], now: float) -> list[c.Budget]:
-    """The budgets of those who have one."""
+def _budgets(site: Services, projects: set[str], held: Sequence[tuple[Job, Attempt]], now: float) -> list[c.Budget]:
+    """The budgets of those who have one. `held`: with all attempts of this month."""
     rules = site.commands.rules.site
-    spent: dict[str, float] = {}
-    held: dict[str, float] = {}
-    for job, attempt in site.store.held_since(month_start(now)):
-        project = split_job_id(job.id)[0]
-        for bill in bills([(job, attempt)], month_start(now), now):
-            spent[project] = spent.get(project, 0.0) + bill.ordered_usd
+    spent, by_the_hour = defaultdict[str, float](float), defaultdict[str, float](float)
+    for bill in bills(held, month_start(now), now):
+        spent[split_job_id(bill.job)[0]] += bill.ordered_usd
+    for job, attempt in held:
         if attempt.ended_at is None:
-            held[project] = held.get(project, 0.0) + attempt.ordered_usd_per_hour
+            by_the_hour[split_job_id(job.id)[0]] += attempt.ordered_usd_per_hour
     return [
         {
             "project": project,
             "usd_per_hour": budget.usd_per_hour,
-            "held_usd_per_hour": held.get(project, 0.0),
+            "held_usd_per_hour": by_the_hour[project],
             "usd_per_month": budget.usd_per_month,
-            "spent_usd": spent.get(project, 0.0),
+            "spent_usd": spent[project],
         }
         for project in sorted(projects)
         for budget in [rules.budget(project)]
