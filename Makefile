@@ -9,13 +9,14 @@ WORKERS ?= auto
 SEEDS ?= 300
 SEED_BASE ?= 0
 
-.PHONY: demo demo-cluster test chaos check bench bench-scheduling docs clean
+.PHONY: demo demo-cluster test campaigns chaos check bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    train a digit classifier as a cluster, on this machine"
 	@echo "make demo-cluster  the same idea on 13 machines that Ray orders: processes of this machine"
-	@echo "make test    run every test"
+	@echo "make test    run every test but the campaigns"
+	@echo "make campaigns  the tests that take long: clusters that lose machines and order them, the real gcloud by the pages"
 	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
 	@echo "make check   formatting, lint and types"
 	@echo "make bench   measure against the budgets (make bench-NAME: one part)"
@@ -30,6 +31,9 @@ demo-cluster: .venv/demo-cluster
 
 test: check .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+campaigns: .venv/test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m campaign $(ARGS)
 
 chaos: .venv/chaos
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --seed-base $(SEED_BASE) $(ARGS)

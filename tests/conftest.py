@@ -172,7 +172,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         os.kill(made.found.pid, signal.SIGKILL)
 
 
-def wait_until(is_true: Callable[[], Any], seconds: float = 30.0, *, every: float = 0.02) -> Any:
+def wait_until(is_true: Callable[[], Any], seconds: float = 60.0, *, every: float = 0.02) -> Any:
     """Ask until the answer is true; returns it. A test that waits for a real process has no other way."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

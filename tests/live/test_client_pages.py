@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Server
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.campaign]
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs/clients"
 

@@ -79,6 +79,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 @needs_gcloud
+@pytest.mark.campaign
 def test_stream_logs(server: Server, package: str, tmp_path: Path) -> None:
     submit(server, "followed", package)
     began = time.monotonic()
@@ -104,6 +105,7 @@ def test_submit_and_stream_logs(server: Server, package: str, tmp_path: Path) ->
 
 
 @needs_gcloud
+@pytest.mark.campaign
 def test_logging_read(server: Server, package: str, tmp_path: Path) -> None:
     submit(server, "read", package)
     wait_for_end(server, "read")

@@ -78,6 +78,7 @@ def pools(client: Client) -> Counter[str]:
     return Counter(node["node_pool"] for node in client.nodes())
 
 
+@pytest.mark.campaign
 def test_the_documents_example_from_nothing(server: Server, tmp_path: Path) -> None:
     client = server.client
     assert pools(client) == {}

@@ -29,7 +29,7 @@ from tests.contract.engine_contract import ATTEMPT, LosesNodesContract, a_launch
 from tests.ray_hosts import HEAD, RayHosts, address_of, why_not
 
 pytest.importorskip("ray")
-pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [pytest.mark.live, pytest.mark.campaign, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 PROJECT = "p"
 LEASE_SECONDS, GRACE_SECONDS = 6, 3

@@ -14,6 +14,7 @@ from tests.conftest import Server
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.campaign,
     pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed"),
 ]
 FLAGS = ("--no-auth", "--hold")
