@@ -114,7 +114,9 @@ def test_who_hangs_leads_no_more_and_writes_nothing_when_it_wakes_up(postgresql_
         with pytest.raises(Unavailable, match="stands by"):
             two.leader.cancel("p", "survivor")
         assert not two.leader.status()["leads"]
-        wait_until(lambda: "leads no more, and stands by" in (two.home / "server.log").read_text())  # it has seen it, too
+        wait_until(
+            lambda: "leads no more, and stands by" in (two.home / "server.log").read_text()
+        )  # it has seen it, too
         two.check_end("survivor", flag)
         assert two.leader.status()["leader"] == two.second.url
         os.kill(two.first.pid, signal.SIGKILL)  # what it still held of the home goes with it, and nobody misses that

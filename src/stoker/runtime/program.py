@@ -7,7 +7,7 @@ import selectors
 import signal
 import subprocess
 import time
-from typing import Callable, Container, Dict, FrozenSet, List, Mapping, Optional, Sequence
+from typing import IO, Callable, Container, Dict, List, Mapping, Optional, Sequence, cast
 
 from .lines import Lines, Log
 from .processes import descendants, die_with_parent, living, oom_kills, signal_all, signal_group
@@ -46,8 +46,6 @@ class Program:
         self._note_at = time.monotonic()
         files = (subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE)
         self._process = spawn(command, environment, folder, sandbox, readable, files)
-        # Of a sandbox the outermost process only waits: a signal to it would end all the others at once.
-        self._spared: FrozenSet[int] = frozenset([self.pid] if sandbox.level else [])
         self._selector = selectors.DefaultSelector()
         for stream, name in ((self._process.stdout, "out"), (self._process.stderr, "err")):
             assert stream is not None
@@ -78,17 +76,27 @@ class Program:
     def _follow(self, must_stop: Callable[[], bool], grace_seconds: float) -> bool:
         """Until it has ended. Returns whether it was told to."""
         stop_at: Optional[float] = None
+        is_told = False
         while self._process.poll() is None or (stop_at is not None and descendants()):
             self._read(_POLL_SECONDS)
             self._note_processes()
             if stop_at is None and must_stop():
                 stop_at = time.monotonic() + grace_seconds
-                if not signal_all(signal.SIGTERM, self._spared) and not self._spared:
-                    signal_group(self.pid, signal.SIGTERM)
+            if stop_at is not None and not is_told:
+                is_told = self._tell()
             elif stop_at is not None and time.monotonic() >= stop_at:
                 self._kill()
             reap_orphans({self.pid})
         return stop_at is not None
+
+    def _tell(self) -> bool:
+        """TERM to every process. Returns whether the program was there: a sandbox is made before it, and may still be alone."""
+        if not self._sandbox.level:
+            if not signal_all(signal.SIGTERM):
+                signal_group(self.pid, signal.SIGTERM)
+            return True
+        # Of a sandbox the outermost process only waits: a signal to it would end all the others at once.
+        return bool(signal_all(signal.SIGTERM, frozenset([self.pid, *self._sandbox.own_processes])))
 
     def _note_processes(self) -> None:
         """Now and then, should we be killed."""
@@ -133,6 +141,7 @@ class Program:
         name, lines = key.data
         self._log.write_all(name, lines.end())
         self._selector.unregister(key.fileobj)
+        cast(IO[bytes], key.fileobj).close()
 
 
 def spawn(
