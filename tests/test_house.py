@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "stoker"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"core"}),
-    frozenset({"hardware", "gpu", "runtime", "config", "registry", "clock"}),
+    frozenset({"hardware", "gpu", "runtime", "frameworks", "config", "registry", "clock"}),
     frozenset({"scheduling", "store", "engines", "kinds", "client"}),
     frozenset({"control"}),
     frozenset({"api", "console", "simulate"}),
@@ -192,7 +192,17 @@ def test_runtime_stands_alone() -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
-@pytest.mark.parametrize("file", files("runtime"), ids=lambda file: file.name)
+def test_frameworks_stand_alone() -> None:
+    """They run in the user's program, and are shipped like the runtime; a framework is what the program has imported."""
+    wrong = [
+        f
+        for f in ALL_IMPORTS
+        if home_of(f) == "frameworks" and not (f.room == "frameworks" if f.top == "stoker" else is_stdlib(f))
+    ]
+    assert not wrong or {f.top for f in wrong} == {"sitecustomize"}, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("file", [*files("runtime"), *files("frameworks")], ids=lambda file: file.name)
 def test_runtime_is_old_syntax(file: Path) -> None:
     ast.parse(file.read_text(encoding="utf-8"), feature_version=OLDEST_SYNTAX)
     newer = [

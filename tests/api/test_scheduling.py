@@ -110,6 +110,20 @@ def test_how_long_it_may_be_silent_and_a_place_is_kept_in_every_dialect(door: Te
     assert "seven days at most" in found["job.labels.stoker-hold-on-failure"]
 
 
+WAYS = {"stoker-distribute": "auto", "stoker-precision": "bf16", "stoker-learning-rate-rule": "sqrt"}
+
+
+def test_how_it_trains_in_every_dialect(door: TestClient, lab: Stoker) -> None:
+    door.post(JOBS, json=a_job_body("v1", labels=WAYS))
+    door.post(RUN, json=a_run("run", distribute="auto", precision="bf16", learning_rate_rule="sqrt"))
+    vertex = read_custom_job(a_custom_job(WAYS), "us-central1", SiteRules()).spec
+    for program in (spec_of(lab, "v1").program, spec_of(lab, "run").program, vertex.program):
+        assert (program.distribute, program.precision, program.learning_rate_rule) == ("auto", "bf16", "sqrt")
+    wrong = violations(door.post(JOBS, json=a_job_body(labels={"stoker-distribute": "everywhere"})))
+    assert wrong["job.labels.stoker-distribute"].startswith("'everywhere' is none of none, auto, mirrored")
+    assert door.post(RUN, json=a_run("bad", precision="int8")).status_code == 400
+
+
 def test_v1_refuses_what_the_site_does_not_have(door: TestClient) -> None:
     answer = door.post(JOBS, json=a_job_body(labels={"stoker-queue": "resaerch"}))
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "FAILED_PRECONDITION")

@@ -238,6 +238,15 @@ def test_workers_that_nobody_counts_are_not_forgotten_silently(flag: str) -> Non
     assert merged([flag, "--worker-count", "3"])["trainingInput"]["workerCount"] == "3"
 
 
+def test_how_it_trains_becomes_labels() -> None:
+    body = merged(["--distribute", "auto", "--precision", "bf16", "--learning-rate-rule", "linear"])
+    assert body["labels"] == {
+        "stoker-distribute": "auto",
+        "stoker-precision": "bf16",
+        "stoker-learning-rate-rule": "linear",
+    }
+
+
 def test_times_become_labels() -> None:
     body = merge({}, {"hang_seconds": 7200.0, "hold_seconds": 0.5}, name="j", user_args=None)
     assert body["labels"] == {"stoker-hang-timeout": "7200s", "stoker-hold-on-failure": "1s"}

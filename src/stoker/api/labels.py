@@ -8,12 +8,17 @@ from typing import Any
 
 from stoker.core.durations import seconds_of
 from stoker.core.errors import Violation
-from stoker.core.spec import JobSpec
+from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS, JobSpec
 
 MOST_LABELS = 64
 QUEUE = "stoker-queue"
 _DURATIONS = {"stoker-hang-timeout": "hang_seconds", "stoker-hold-on-failure": "hold_seconds"}
 LONGEST_HOLD_SECONDS = 7 * 86400.0
+_CHOICES = {
+    "stoker-distribute": ("distribute", DISTRIBUTES),
+    "stoker-precision": ("precision", PRECISIONS),
+    "stoker-learning-rate-rule": ("learning_rate_rule", LEARNING_RATE_RULES),
+}
 _SWITCHES = {"stoker-preemptible": "preemptible", "stoker-resumable": "resumable"}
 
 
@@ -32,10 +37,8 @@ def label_violations(labels: Mapping[str, str], *, path: str = "job.labels", lon
     return found
 
 
-def asked_of_scheduling(
-    labels: Mapping[str, str], *, path: str = "job.labels"
-) -> tuple[dict[str, Any], list[Violation]]:
-    """What labels ask of the scheduler, for which foreign messages have no field, and what is wrong with them.
+def asked_by_labels(labels: Mapping[str, str], *, path: str = "job.labels") -> tuple[dict[str, Any], list[Violation]]:
+    """What labels ask for, for which foreign messages have no field, and what is wrong with them.
 
     They are read at submission alone, and stay labels.
     """
@@ -47,6 +50,12 @@ def asked_of_scheduling(
             found[name] = value == "true"
         elif value is not None:
             violations.append(Violation(f"{path}.{label}", f"{value[:80]!r} is neither true nor false"))
+    for label, (name, choices) in _CHOICES.items():
+        value = labels.get(label)
+        if value in choices:
+            found[name] = value
+        elif value is not None:
+            violations.append(Violation(f"{path}.{label}", f"{value[:80]!r} is none of {', '.join(choices)}"))
     for label, name in _DURATIONS.items():
         try:
             if label in labels:
@@ -58,11 +67,12 @@ def asked_of_scheduling(
     return found, violations
 
 
-def scheduled(spec: JobSpec, asked: Mapping[str, Any]) -> JobSpec:
+def with_labels(spec: JobSpec, asked: Mapping[str, Any]) -> JobSpec:
     """The spec with what labels ask for."""
     limits = {name: asked[name] for name in _DURATIONS.values() if name in asked}
-    rest = {name: value for name, value in asked.items() if name not in limits}
-    return replace(spec, limits=replace(spec.limits, **limits), **rest)
+    program = {name: asked[name] for name, _ in _CHOICES.values() if name in asked}
+    rest = {name: value for name, value in asked.items() if name not in limits and name not in program}
+    return replace(spec, limits=replace(spec.limits, **limits), program=replace(spec.program, **program), **rest)
 
 
 def _is_label(text: str, shortest: int, longest: int) -> bool:

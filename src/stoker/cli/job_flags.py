@@ -10,6 +10,7 @@ import click
 
 from stoker.client.job_body import Accelerator
 from stoker.core.durations import seconds_of
+from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -135,7 +136,27 @@ def job_flags(function: Function) -> Function:
     ]
     for add in reversed(flags):
         function = add(function)
-    return scheduling_flags(function)
+    return scheduling_flags(framework_flags(function))
+
+
+def framework_flags(function: Function) -> Function:
+    """The flags that change how a program trains, without a change to it: shared with `stoker run`."""
+    flags = [
+        click.option(
+            "--distribute",
+            type=click.Choice(DISTRIBUTES),
+            help="Train a script for one device on all GPUs and replicas; auto: as its framework does best.",
+        ),
+        click.option("--precision", type=click.Choice(PRECISIONS), help="What it computes in.  [default: its own]"),
+        click.option(
+            "--learning-rate-rule",
+            type=click.Choice(LEARNING_RATE_RULES),
+            help="With --distribute: how the learning rate grows with the replicas (Keras).  [default: none]",
+        ),
+    ]
+    for add in reversed(flags):
+        function = add(function)
+    return function
 
 
 def scheduling_flags(function: Function) -> Function:

@@ -37,6 +37,9 @@ _LABELS = {
     "resumable": "stoker-resumable",
     "hang_seconds": "stoker-hang-timeout",
     "hold_seconds": "stoker-hold-on-failure",
+    "distribute": "stoker-distribute",
+    "precision": "stoker-precision",
+    "learning_rate_rule": "stoker-learning-rate-rule",
 }
 """What AI Platform has no field for is asked for by a label."""
 

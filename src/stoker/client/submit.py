@@ -36,6 +36,7 @@ _OF_ALL: Mapping[str, a.Reader[Any]] = {
     "resumable": a.a_switch,
     "hang_seconds": a.an_amount,
     "hold_seconds": a.an_amount,
+    **dict.fromkeys(("distribute", "precision", "learning_rate_rule"), a.a_text),
 }
 _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
     "gpus": a.an_amount,
@@ -77,6 +78,9 @@ def submit(
     resumable: bool | None = None,
     hang_seconds: float | None = None,
     hold_seconds: float | None = None,
+    distribute: str | None = None,
+    precision: str | None = None,
+    learning_rate_rule: str | None = None,
     gpus: float | None = None,
     gpu_type: str | None = None,
     workers: int | None = None,
@@ -134,6 +138,8 @@ def submit(
             its checkpoint.
         hang_seconds: without output, beat and progress for so long it counts as hung; 0: never; without it, as the site says.
         hold_seconds: when its program fails, its place is kept for so long: `stoker jobs shell NAME`.
+        distribute: "auto" trains a script that was written for one device on all that it has asked for (docs/frameworks.md).
+        precision: "bf16", "fp16" or "fp32". learning_rate_rule: "linear" or "sqrt", by the number of replicas.
 
     Of a command:
         gpus, gpu_type: GPUs of each replica, and which ("T4", "T4,V100"; any, without it). Below one it is a share of a GPU,

@@ -29,6 +29,10 @@ DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
 _FULL_DISK_SECONDS = 0.5
 _MOST_MESSAGE_CHARACTERS = 2048
+_ARCHIVE_SUFFIX = ".pyz"
+_HOOKS = "hooks"  # in the archive, as zipapp.py packs it
+SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
+_ASKS_FOR_HOOKS = frozenset({"STOKER_DISTRIBUTE", "STOKER_PRECISION", "STOKER_CHECKPOINTS"})
 # Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
 _OUR_NAMES = frozenset(
@@ -96,6 +100,8 @@ class Supervisor:
             return self._end(seen=state, message=str(error), sign=found.sign, evidence=found.evidence)
         # 4. The outcome, after the last line of the log.
         self._tidy()
+        if ended.code == 0:
+            self._say_if_nothing_was_seen()
         if self.lease.is_over and (ended.was_stopped or ended.code != 0):
             return self._end_cut_off()
         if ended.was_stopped and not self.folder.should_stop():
@@ -134,7 +140,15 @@ class Supervisor:
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
         variables.update(self.sandbox.variables())
         variables.update(request["env"])
+        if self._hooks():
+            variables["PYTHONPATH"] = os.pathsep.join(p for p in (self._hooks(), variables.get("PYTHONPATH", "")) if p)
         return variables
+
+    def _hooks(self) -> str:
+        """Where Python finds what adapts the program's frameworks; empty: nothing of it was asked for."""
+        is_asked = not _ASKS_FOR_HOOKS.isdisjoint(self.request["env"])
+        archive, is_packed, _ = __file__.partition(_ARCHIVE_SUFFIX)
+        return f"{archive}{_ARCHIVE_SUFFIX}/{_HOOKS}" if is_asked and is_packed else ""
 
     def _join(self) -> Cluster:
         """Reserve our ports and wait for everybody else's. A replica that is alone knows everybody already."""
@@ -226,7 +240,8 @@ class Supervisor:
 
     def _readable(self) -> List[str]:
         """Of Stoker's own folders, what the program is to see."""
-        return [self._site] if self._site else []
+        archive = os.path.dirname(self._hooks())
+        return [path for path in (self._site, archive) if path]
 
     def _pids(self) -> List[int]:
         """The ids of the program's processes."""
@@ -251,6 +266,19 @@ class Supervisor:
             from shutil import rmtree
 
             rmtree(self.folder.work, ignore_errors=True)
+
+    def _say_if_nothing_was_seen(self) -> None:
+        """A program that was to be distributed, and trained where nobody looked, may have trained alone."""
+        asked = self.request["env"].get("STOKER_DISTRIBUTE", "none")
+        trains = self.request["role"] in ("chief", "worker")
+        is_shared = not self.request["is_alone"] or len(self.request["devices"]) > 1
+        if (
+            asked != "none"
+            and trains
+            and is_shared
+            and not os.path.exists(os.path.join(self.folder.beat_folder, SEEN_FILE))
+        ):
+            self._say(f"nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute {asked})")
 
     def _must_stop(self) -> bool:
         return self._stop_asked or self.lease.is_over or self.folder.should_stop()

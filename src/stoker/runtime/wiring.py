@@ -123,7 +123,9 @@ def _stoker(request: Dict[str, Any], cluster: Cluster) -> Dict[str, str]:
     own = cluster[request["role"]][request["index"]][0]
     trainers = _ranks(cluster)
     host, port = trainers[0][0].rsplit(":", 1) if trainers else ("", "")
+    virtual = {"STOKER_VIRTUAL_NODE": "1"} if request.get("is_virtual") else {}
     return {
+        **virtual,
         "STOKER_ROLE": request["role"],
         "STOKER_INDEX": str(request["index"]),
         "STOKER_ADDRESS": own,

@@ -1,4 +1,4 @@
-"""Packs this room into one file that any Python from 3.9 on can run."""
+"""Packs this room, and that of the frameworks, into one file that any Python from 3.9 on can run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import hashlib
 import importlib.util
 import os
 import zipfile
+
+HOOK, HOOKS = "sitecustomize.py", "hooks"
+"""A folder in the archive: on a program's PYTHONPATH it has the program's frameworks adapted (frameworks/sitecustomize.py)."""
 
 _MAIN = "import sys\n\nfrom stoker.runtime.supervise import main\n\nsys.exit(main(sys.argv[1]))\n"
 
@@ -15,12 +18,13 @@ def build(folder: str) -> str:
 
     Beside each source lies its bytecode for the Python that packs; another Python finds that it does not fit and compiles.
     """
-    room = os.path.dirname(os.path.abspath(__file__))
-    files = {"__main__.py": _MAIN.encode(), "stoker/__init__.py": b"", "stoker/runtime/__init__.py": b""}
-    for name in sorted(os.listdir(room)):
-        if name.endswith(".py") and name not in ("__init__.py", "__main__.py", "zipapp.py"):
-            with open(os.path.join(room, name), "rb") as file:
-                files[f"stoker/runtime/{name}"] = file.read()
+    house = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    files = {"__main__.py": _MAIN.encode(), "stoker/__init__.py": b""}
+    for room in ("runtime", "frameworks"):
+        for name in sorted(os.listdir(os.path.join(house, room))):
+            if name.endswith(".py") and name not in ("__main__.py", "zipapp.py"):
+                with open(os.path.join(house, room, name), "rb") as file:
+                    files[f"stoker/{room}/{name}" if name != HOOK else f"{HOOKS}/{name}"] = file.read()
     digest = hashlib.sha256(b"".join(n.encode() + b for n, b in files.items()) + importlib.util.MAGIC_NUMBER)
     path = os.path.join(folder, f"runtime-{digest.hexdigest()[:16]}.pyz")
     if not os.path.exists(path):

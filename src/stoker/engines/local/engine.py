@@ -94,6 +94,7 @@ class LocalEngine:
                     "env": {**r.env, **self._marks(launch.attempt, replica_name(r.role, r.index))},
                     "isolation": isolation,
                     "visible_devices": self._visible_devices(r),
+                    "is_virtual": not self._is_real(r),
                     "host": HOST,
                     "loopback_interface": "lo0" if sys.platform == "darwin" else "lo",
                 }
@@ -246,8 +247,10 @@ class LocalEngine:
 
     def _visible_devices(self, replica: LaunchReplica) -> str:
         """Never a real GPU for a declared node: on a machine that has some, its replicas see none."""
-        is_real = any(node.name == replica.node and not node.virtual for node in self._nodes)
-        return ",".join(replica.devices) if is_real or not self._has_real_devices else ""
+        return ",".join(replica.devices) if self._is_real(replica) or not self._has_real_devices else ""
+
+    def _is_real(self, replica: LaunchReplica) -> bool:
+        return any(node.name == replica.node and not node.virtual for node in self._nodes)
 
     def _attempt_folder(self, attempt: str) -> Path:
         return self._runs / attempt

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.api.kept import kept
-from stoker.api.labels import asked_of_scheduling, label_violations, scheduled
+from stoker.api.labels import asked_by_labels, label_violations, with_labels
 from stoker.api.rules import check_size
 from stoker.api.times import times_of
 from stoker.api.translation import SiteRules, violations_of
@@ -55,7 +55,7 @@ def read_job(body: Any, site: SiteRules) -> Submission:
         problem = f"{name[:200]!r} is not a job id: {rule}" if name else f"a job needs an id: {rule}"
         violations.append(Violation("job.job_id", problem))
     labels: dict[str, str] = job.get("labels", {})
-    scheduling, wrong = asked_of_scheduling(labels)
+    wishes, wrong = asked_by_labels(labels)
     violations += label_violations(labels) + wrong
     if "trainingInput" not in job:
         violations.append(Violation("job.training_input", "a job needs a trainingInput: what to run, and on what"))
@@ -72,7 +72,7 @@ def read_job(body: Any, site: SiteRules) -> Submission:
     return Submission(
         name=name,
         labels=labels,
-        spec=scheduled(spec, scheduling) if scheduling else spec,
+        spec=with_labels(spec, wishes) if wishes else spec,
         shapes=shapes,
         request=Request(dialect=DIALECT, body=text),
     )

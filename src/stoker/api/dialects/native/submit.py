@@ -132,7 +132,14 @@ def _spec(asked: RunRequest, region: str, site: SiteRules) -> JobSpec:
     )
     counts: list[tuple[Literal["chief", "worker"], int]] = [("chief", 1), ("worker", asked.workers)]
     return JobSpec(
-        program=Program(source=asked.source, command=tuple(asked.command), env=asked.env),
+        program=Program(
+            source=asked.source,
+            command=tuple(asked.command),
+            env=asked.env,
+            distribute=asked.distribute,
+            precision=asked.precision,
+            learning_rate_rule=asked.learning_rate_rule,
+        ),
         groups=tuple(Group(role=role, count=count, machine=machine) for role, count in counts if count),
         region=region,
         job_dir=asked.job_dir,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.api.kept import kept
-from stoker.api.labels import asked_of_scheduling, label_violations, scheduled
+from stoker.api.labels import asked_by_labels, label_violations, with_labels
 from stoker.api.proto_json import snake_keys
 from stoker.api.rules import a_disk_size, a_place, check_size
 from stoker.api.shapes import checked, machine_of, shape_violations
@@ -106,7 +106,7 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
     if not 1 <= len(name) <= LONGEST_NAME and not violations:
         violations.append(Violation("display_name", f"1 to {LONGEST_NAME} characters are needed, not {len(name)}"))
     labels: dict[str, str] = job.get("labels", {})
-    scheduling, wrong = asked_of_scheduling(labels, path="labels")
+    wishes, wrong = asked_by_labels(labels, path="labels")
     violations += label_violations(labels, path="labels", longest=64) + wrong
     spec, prefix = job.get("jobSpec", {}), "job_spec."
     violations += violations_of(SPEC, spec, site, unread=violations, prefix=prefix)
@@ -118,7 +118,7 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
         raise BadSpec(violations)
     text = json.dumps({"location": location, "job": body})
     check_size(text)
-    asked = scheduled(_spec(spec, location, site), scheduling)
+    asked = with_labels(_spec(spec, location, site), wishes)
     return Submission(labels=labels, spec=asked, request=Request(dialect=DIALECT, body=text))
 
 

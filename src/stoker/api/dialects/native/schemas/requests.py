@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -62,6 +62,16 @@ class RunRequest(BaseModel):
     hold_seconds: Annotated[
         float, _may("When its program fails, its place is kept for so long for a shell.", 1800.0, ge=0, le=604800)
     ] = 0.0
+    distribute: Annotated[
+        Literal["none", "auto", "mirrored", "multiworker", "ddp", "fsdp", "jax"],
+        _may("How a script that was written for one device trains on all that it has asked for.", "auto"),
+    ] = "none"
+    precision: Annotated[
+        Literal["", "fp32", "bf16", "fp16"], _may("The precision it computes in; empty: its own.", "bf16")
+    ] = ""
+    learning_rate_rule: Annotated[
+        Literal["none", "linear", "sqrt"], _may("How its learning rate grows with the replicas (Keras).", "linear")
+    ] = "none"
     rehearse: Annotated[bool, _may("Run it on virtual nodes that are made for it.", False)] = False
 
 

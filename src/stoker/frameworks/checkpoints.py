@@ -1,0 +1,127 @@
+"""Checkpoints in a folder: each whole or not there, known by its step, proved by the hashes of its files.
+
+    step-000000140/     its files, and MANIFEST.json with the size and SHA-256 of each, written last
+    .step-000000160.…   one that is being written; of a process that was killed, until the next save sweeps it up
+
+A checkpoint is renamed into place when all of it is on the disk, so whoever is killed at any moment leaves the one before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+
+KEEP = 3
+"""So many are kept. The newest whole one always is."""
+
+MANIFEST = "MANIFEST.json"
+_NAME = re.compile(r"step-(\d{9,})")
+_CHUNK_BYTES = 1 << 20
+
+
+class Checkpoint(NamedTuple):
+    """One that is whole."""
+
+    step: int
+    folder: str
+    state: Dict[str, Any]  # what its writer said of it
+
+    def path(self, name: str) -> str:
+        """One of its files."""
+        return os.path.join(self.folder, name)
+
+
+class Checkpoints:
+    """Those of one program."""
+
+    def __init__(self, folder: str, keep: int = KEEP) -> None:
+        """The folder is made when something is written."""
+        self.folder = folder
+        self._keep = keep
+
+    def save(self, step: int, state: Dict[str, Any], write: Callable[[str], None]) -> str:
+        """Write one; `write` is given an empty folder. Raises OSError: then those before are as they were."""
+        os.makedirs(self.folder, exist_ok=True)
+        self._sweep()
+        target = os.path.join(self.folder, f"step-{step:09}")
+        draft = os.path.join(self.folder, f".step-{step:09}.{os.getpid()}")
+        os.mkdir(draft)
+        try:
+            write(draft)
+            files = {name: _proof(os.path.join(draft, name)) for name in sorted(_files(draft))}
+            with open(os.path.join(draft, MANIFEST), "w", encoding="utf-8") as file:
+                json.dump({"step": step, "state": state, "files": files}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            _sync_folder(draft)
+            if os.path.exists(target):  # one that was not whole, or is written again
+                shutil.rmtree(target)
+            os.rename(draft, target)
+            _sync_folder(self.folder)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        for old in self._steps()[self._keep :]:
+            shutil.rmtree(self._path(old), ignore_errors=True)
+        return target
+
+    def latest(self) -> Optional[Checkpoint]:
+        """The newest that is whole. None: there is none."""
+        return next((found for step in self._steps() for found in [self.at(step)] if found is not None), None)
+
+    def at(self, step: int) -> Optional[Checkpoint]:
+        """The one of a step, if it is there and whole."""
+        folder = self._path(step)
+        try:
+            with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
+                told = json.load(file)
+            is_whole = all(_proof(os.path.join(folder, name), sync=False) == p for name, p in told["files"].items())
+            return Checkpoint(step, folder, told["state"]) if is_whole else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def _path(self, step: int) -> str:
+        return os.path.join(self.folder, f"step-{step:09}")
+
+    def _steps(self) -> List[int]:
+        """The newest first."""
+        try:
+            names = os.listdir(self.folder)
+        except OSError:
+            return []
+        return sorted((int(found[1]) for name in names for found in [_NAME.fullmatch(name)] if found), reverse=True)
+
+    def _sweep(self) -> None:
+        """What others that were killed have left."""
+        for name in os.listdir(self.folder):
+            if name.startswith(".step-"):
+                shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
+
+
+def _files(folder: str) -> Iterator[str]:
+    for base, _, names in os.walk(folder):
+        for name in names:
+            yield os.path.relpath(os.path.join(base, name), folder)
+
+
+def _proof(path: str, *, sync: bool = True) -> List[Any]:
+    """Its size and hash, once it is on the disk."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        if sync:
+            os.fsync(file.fileno())
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+        return [file.tell(), digest.hexdigest()]
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

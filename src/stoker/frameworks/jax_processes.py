@@ -1,0 +1,41 @@
+"""JAX on several processes: they meet before the program computes. How arrays are shared among them, the program says."""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import Any
+
+from . import truth
+from .choice import choose_jax
+from .cluster import cluster_of
+from .program import first_use, main_file
+from .words import Refused
+
+
+def prepare_jax(jax: Any) -> None:
+    """Let the processes meet. A program that does so itself is left as it is."""
+    if os.environ.get("KERAS_BACKEND", "jax") != "jax" or not _is_the_programs(jax):
+        return
+    precision = os.environ.get("STOKER_PRECISION", "")
+    if precision in ("bf16", "fp16"):
+        raise Refused(
+            "the precision of JAX is in the types of its arrays, which the program chooses", "leave --precision out"
+        )
+    cluster = cluster_of(os.environ)
+    if choose_jax(os.environ.get("STOKER_DISTRIBUTE", "none"), cluster) == "none":
+        return
+    own = first_use({"initialize"}, main_file())
+    if own is not None:
+        truth.left(f"the program calls {own[0]} itself (line {own[1]} of {main_file()})")
+        return
+    if not cluster.devices or cluster.is_pretended:
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(os.environ["JAX_COORDINATOR_ADDRESS"], cluster.processes, cluster.rank)
+    expected = cluster.processes if cluster.is_pretended else cluster.replicas
+    truth.tell(cluster, "jax.distributed", expected, int(jax.device_count()), 0)
+
+
+def _is_the_programs(jax: ModuleType) -> bool:
+    """Whether the program itself imports JAX: other frameworks do, where it is installed."""
+    return first_use({"jax"}, main_file()) is not None

@@ -1,0 +1,164 @@
+"""Keras on TensorFlow: a strategy before the first variable, larger batches for `fit`, and the first step looked into."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Callable, Optional
+
+from . import truth
+from .choice import choose_keras
+from .cluster import Cluster, cluster_of
+from .keras_resume import Resume
+from .program import first_use, main_file
+from .words import Refused, say
+
+_STRATEGIES = frozenset(
+    "MirroredStrategy MultiWorkerMirroredStrategy ParameterServerStrategy CentralStorageStrategy OneDeviceStrategy "
+    "TPUStrategy experimental_set_strategy".split()
+)
+_POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16", "fp32": "float32"}
+
+
+def prepare_tensorflow(tensorflow: ModuleType) -> None:
+    """Workers have to find each other before the first operation: where the program will use Keras, it comes now."""
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    uses_keras = first_use({"keras"}, main_file()) is not None
+    if asked() and uses_keras and backend == "tensorflow":
+        is_legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
+        import_module("tf_keras" if is_legacy else "keras")
+
+
+def prepare_keras(keras: ModuleType) -> None:
+    """Keras 3, on whichever backend."""
+    precision = os.environ.get("STOKER_PRECISION", "")
+    if precision:
+        keras.config.set_dtype_policy(_POLICIES[precision])
+        say(f"precision {precision}: Keras' policy is {_POLICIES[precision]}")
+    backend = keras.config.backend()
+    if backend == "tensorflow":
+        _distribute(keras, is_legacy=False)
+    elif asked() and cluster_of(os.environ).replicas > 1:
+        raise Refused(
+            f"Keras on {backend} is not distributed without a change to the program",
+            "use Keras on TensorFlow (KERAS_BACKEND=tensorflow), or --distribute none",
+        )
+
+
+def prepare_tf_keras(keras: ModuleType) -> None:
+    """The legacy Keras 2."""
+    precision = os.environ.get("STOKER_PRECISION", "")
+    if precision:
+        keras.mixed_precision.set_global_policy(_POLICIES[precision])
+        say(f"precision {precision}: Keras' policy is {_POLICIES[precision]}")
+    _distribute(keras, is_legacy=True)
+
+
+def asked() -> str:
+    """What `--distribute` says; empty for none."""
+    found = os.environ.get("STOKER_DISTRIBUTE", "")
+    return "" if found == "none" else found
+
+
+def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
+    from .keras_fit import Fit
+
+    cluster = cluster_of(os.environ)
+    way = choose_keras(asked() or "none", cluster)
+    tensorflow = sys.modules["tensorflow"]
+    resume = _resume(keras, tensorflow, cluster)
+    own = first_use(_STRATEGIES, main_file())
+    if way != "none" and own is not None:
+        truth.left(f"the program makes its own strategy ({own[0]}, line {own[1]} of {main_file()})")
+    if way == "none" or own is not None:
+        if resume is not None:
+            Fit(keras, tensorflow, cluster, resume=resume).put_in_place()
+        return
+    tensorflow.random.set_seed(cluster.seed)  # workers shuffle alike, so that each example is one worker's
+    strategy = (
+        _mirrored(tensorflow, cluster) if way == "mirrored" else _multiworker(tensorflow, keras, cluster, is_legacy)
+    )
+    tensorflow.distribute.experimental_set_strategy(strategy)
+    _keep_the_context(tensorflow)
+    expected = cluster.processes if cluster.is_pretended and way == "multiworker" else cluster.replicas
+    Fit(keras, tensorflow, cluster, strategy=strategy, expected=expected, resume=resume).put_in_place()
+
+
+def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> Optional[Resume]:
+    """What saves and goes on, if that is asked for."""
+    every = os.environ.get("STOKER_CHECKPOINTS", "")
+    if not every or cluster.rank < 0:
+        return None
+    folder = os.environ.get("STOKER_CHECKPOINT_DIR", "")
+    if not folder or "://" in folder:
+        where = f"{folder} is no folder of this machine" if folder else "the job has no directory"
+        raise Refused(
+            f"--checkpoints has nowhere to write: {where}", "give --job-dir gs://BUCKET/FOLDER or --job-dir /FOLDER"
+        )
+    return Resume(keras, tensorflow, cluster, os.path.join(folder, "fit"), 0.0 if every == "auto" else float(every))
+
+
+def _mirrored(tensorflow: Any, cluster: Cluster) -> Any:
+    if cluster.is_pretended:
+        names = _pretend(tensorflow, cluster.devices)
+    else:
+        names = [f"GPU:{n}" for n in range(_gpus(tensorflow, cluster))]
+    return tensorflow.distribute.MirroredStrategy(names)
+
+
+def _multiworker(tensorflow: Any, keras: ModuleType, cluster: Cluster, is_legacy: bool) -> Any:
+    if not is_legacy:
+        from .keras_workers import mend
+
+        mend(keras, tensorflow)
+    if cluster.is_pretended and cluster.devices > 1 and cluster.is_chief:
+        say(f"a rehearsal: each of the {cluster.processes} workers trains on its processors, as one replica")
+    if not cluster.is_pretended and cluster.devices:
+        _gpus(tensorflow, cluster)
+    try:
+        return tensorflow.distribute.MultiWorkerMirroredStrategy()
+    except RuntimeError as error:
+        raise Refused(
+            f"TensorFlow has computed before Keras was imported, and its workers cannot meet any more ({error})",
+            "import keras at the top of the program",
+        ) from None
+
+
+def _gpus(tensorflow: Any, cluster: Cluster) -> int:
+    there = len(tensorflow.config.list_physical_devices("GPU"))
+    if there < cluster.devices:
+        raise Refused(
+            f"asked for {cluster.devices} GPUs, TensorFlow {tensorflow.__version__} sees {there}",
+            "install TensorFlow with CUDA (tensorflow[and-cuda]) in the job's environment, or ask for fewer",
+        )
+    return cluster.devices
+
+
+def _pretend(tensorflow: Any, count: int) -> list[str]:
+    """In a rehearsal parts of the processor stand for accelerators."""
+    (cpu,) = tensorflow.config.list_physical_devices("CPU")
+    parts = [tensorflow.config.LogicalDeviceConfiguration()] * count
+    tensorflow.config.set_logical_device_configuration(cpu, parts)
+    return [f"CPU:{n}" for n in range(count)]
+
+
+def _keep_the_context(tensorflow: Any) -> None:
+    """What programs say of devices before TensorFlow begins comes too late by now: it is skipped, and that is said."""
+    config = tensorflow.config
+    for holder, name in (
+        (config, "set_visible_devices"),
+        (config, "set_logical_device_configuration"),
+        (config.experimental, "set_memory_growth"),
+        (config.experimental, "set_virtual_device_configuration"),
+        (config.experimental, "set_visible_devices"),
+    ):
+        setattr(holder, name, _skipped(name))
+
+
+def _skipped(name: str) -> Callable[..., Optional[Any]]:
+    def skipped(*_: Any, **__: Any) -> None:
+        say(f"tf.config.{name} is skipped: the devices are set already (--distribute)")
+
+    return skipped

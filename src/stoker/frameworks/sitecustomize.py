@@ -1,0 +1,53 @@
+# mypy: ignore-errors
+"""Python runs this when it starts, since it lies first on the program's PYTHONPATH: frameworks that are imported are adapted.
+
+Nothing here may fail, or cost a program that imports none anything. A `sitecustomize` of the environment's own comes afterwards.
+"""
+
+import sys
+
+_HERE = __file__.replace("\\", "/").rpartition("/")[0]
+_ARCHIVE = _HERE.rpartition("/")[0]
+
+
+class _Finder(object):
+    """Finds `stoker.frameworks` in the archive of the runtime; `stoker` itself only where it is not installed."""
+
+    def __init__(self, name, folder):
+        self._name, self._folder = name, folder
+
+    def find_spec(self, name, path=None, target=None):
+        """The spec of the one module that this is for."""
+        if name != self._name:
+            return None
+        from importlib.machinery import PathFinder
+
+        return PathFinder.find_spec(name, [self._folder])
+
+
+def _install():
+    sys.path[:] = [path for path in sys.path if path != _HERE]
+    sys.meta_path.insert(0, _Finder("stoker.frameworks", _ARCHIVE + "/stoker"))
+    sys.meta_path.append(_Finder("stoker", _ARCHIVE))
+    from stoker.frameworks.hooks import install
+
+    install()
+
+
+def _next():
+    """The `sitecustomize` that would have been found without this one."""
+    own = sys.modules.pop(__name__, None)
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError:
+        pass
+    if own is not None:
+        sys.modules.setdefault(__name__, own)
+
+
+if sys.version_info >= (3, 9):
+    try:
+        _install()
+    except Exception as error:
+        sys.stderr.write("stoker: the program's frameworks are not adapted: %r\n" % (error,))
+    _next()

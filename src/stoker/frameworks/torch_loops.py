@@ -1,0 +1,204 @@
+"""A plain PyTorch loop, written for one device, on several processes: each reads its part of the data, gradients are averaged.
+
+Ours do what DistributedDataParallel does, from outside: parameters start as the first process has them, and every optimizer
+steps with the average of all gradients. BatchNorm's statistics stay each process's own, and nothing is sent while the backward
+pass still computes. Sources: torch.nn.parallel.DistributedDataParallel; torch.utils.data.distributed.DistributedSampler.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Dict, List
+
+from . import truth
+from .choice import choose_torch
+from .cluster import Cluster, cluster_of
+from .program import first_use, launcher, main_file
+from .torch_data import Share
+from .words import Refused, say
+
+_OWN = frozenset(
+    "init_process_group DistributedDataParallel fully_shard FullyShardedDataParallel init_device_mesh "
+    "DistributedSampler accelerate transformers lightning pytorch_lightning deepspeed fastai".split()
+)
+
+
+def prepare_torch(torch: ModuleType) -> None:
+    """Join the other processes as soon as torch is there, and set the precision."""
+    precision = os.environ.get("STOKER_PRECISION", "")
+    if precision:
+        _set_precision(torch, precision)
+    asked = os.environ.get("STOKER_DISTRIBUTE", "none")
+    cluster = cluster_of(os.environ)
+    own = first_use(_OWN, main_file())
+    if asked in ("auto", "ddp", "fsdp") and launcher():
+        truth.left(f"{launcher()} starts and distributes it")
+    elif asked in ("auto", "ddp", "fsdp") and own is not None:
+        truth.left(f"the program distributes itself ({own[0]}, line {own[1]} of {main_file()})")
+    elif choose_torch(asked, cluster) == "ddp":
+        Loop(torch, cluster).put_in_place()
+
+
+def _set_precision(torch: Any, precision: str) -> None:
+    if precision == "fp16":
+        raise Refused("PyTorch trains in fp16 only with a GradScaler in the program", "use --precision bf16")
+    if precision == "bf16":
+        # Without the cache: one that is never cleared would keep the first weights for ever, and training would stand still.
+        for device in ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",):
+            torch.autocast(device, dtype=torch.bfloat16, cache_enabled=False).__enter__()
+    say(f"precision {precision}: {'autocast to bfloat16' if precision == 'bf16' else 'as the program says'} (PyTorch)")
+
+
+class Loop:
+    """The part of one process in the training of all."""
+
+    def __init__(self, torch: Any, cluster: Cluster) -> None:
+        self._torch = torch
+        self._cluster = cluster
+        self._together: Any = import_module("torch.distributed")
+        self._optimizers: Dict[int, Any] = {}
+        self._averaged: set[int] = set()  # optimizers whose gradients are averaged for the next step
+        self._is_told = False
+        self._share = Share(torch, cluster)
+
+    def put_in_place(self) -> None:
+        """Join the others, and stand where the program will pass."""
+        torch, cluster = self._torch, self._cluster
+        has_gpus = bool(cluster.devices) and not cluster.is_pretended
+        if has_gpus and not torch.cuda.is_available():
+            raise Refused(
+                f"asked for a GPU for each process, and PyTorch {torch.__version__} sees none",
+                "install a PyTorch with CUDA in the job's environment, or ask for no GPUs",
+            )
+        self._together.init_process_group("nccl" if has_gpus else "gloo")
+        atexit.register(self._leave)
+        self._share.put_in_place()
+        self._meet_optimizers()
+        self._meet_clipping()
+        if not cluster.is_chief:
+            os.environ.setdefault("TQDM_DISABLE", "1")
+            torch.save = _saves_nothing(torch.save)
+
+    def _leave(self) -> None:
+        if self._together.is_initialized():
+            self._together.destroy_process_group()
+
+    def _meet_optimizers(self) -> None:
+        optimizer_module = import_module("torch.optim.optimizer")
+        optimizer_class, loop = self._torch.optim.Optimizer, self
+        begin = optimizer_class.__init__
+
+        @functools.wraps(begin)
+        def begin_together(optimizer: Any, *args: Any, **words: Any) -> None:
+            begin(optimizer, *args, **words)
+            loop._optimizers[id(optimizer)] = optimizer
+            for parameter in _parameters(optimizer):
+                loop._together.broadcast(parameter.data, src=0)
+
+        optimizer_class.__init__ = begin_together
+        optimizer_module.register_optimizer_step_pre_hook(self._before_step)
+        optimizer_module.register_optimizer_step_post_hook(self._after_step)
+
+    def _meet_clipping(self) -> None:
+        """What looks at gradients before the step has to see those of all."""
+        loop = self
+        for module in map(import_module, ("torch.nn.utils.clip_grad", "torch.nn.utils")):
+            for name in ("clip_grad_norm_", "clip_grad_value_"):
+                setattr(module, name, loop._with_all(getattr(module, name)))
+        scaler = self._torch.amp.GradScaler
+        unscale, step = scaler.unscale_, scaler.step
+
+        @functools.wraps(unscale)
+        def unscale_together(self: Any, optimizer: Any) -> Any:
+            loop._average(optimizer)
+            return unscale(self, optimizer)
+
+        @functools.wraps(step)
+        def step_together(self: Any, optimizer: Any, *args: Any, **words: Any) -> Any:
+            loop._average(optimizer)
+            try:
+                return step(self, optimizer, *args, **words)
+            finally:
+                loop._averaged.discard(id(optimizer))  # a step that was left out has no end that we hear of
+
+        scaler.unscale_, scaler.step = unscale_together, step_together
+
+    def _with_all(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def stand_in(*args: Any, **words: Any) -> Any:
+            for optimizer in self._optimizers.values():
+                if any(parameter.grad is not None for parameter in _parameters(optimizer)):
+                    self._average(optimizer)
+            return function(*args, **words)
+
+        return stand_in
+
+    def _before_step(self, optimizer: Any, args: Any, words: Any) -> None:
+        if (len(args) > 1 and args[1] is not None) or words.get("closure") is not None:
+            raise Refused(
+                "an optimizer that computes gradients within its step (a closure) cannot be averaged from outside",
+                "use an optimizer without one, or DistributedDataParallel in the program with --distribute none",
+            )
+        self._average(optimizer)
+
+    def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
+        self._averaged.discard(id(optimizer))
+        if not self._is_told:
+            self._is_told = True
+            self._look(optimizer)
+
+    def _average(self, optimizer: Any) -> None:
+        """Replace its gradients by the average of all processes. One that is missing here counts as zeros, if others have it."""
+        if id(optimizer) in self._averaged:
+            return
+        self._averaged.add(id(optimizer))
+        torch = self._torch
+        kinds: Dict[Any, List[Any]] = {}
+        for parameter in _parameters(optimizer):
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                raise Refused("sparse gradients cannot be averaged from outside", "use dense ones (sparse=False)")
+            kinds.setdefault((parameter.device, parameter.dtype), []).append(parameter)
+        with torch.no_grad():
+            for (device, dtype), parameters in kinds.items():
+                has = [float(parameter.grad is not None) for parameter in parameters]
+                parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+                flat = torch.cat([torch.tensor(has, device=device, dtype=dtype), *(part.reshape(-1) for part in parts)])
+                self._together.all_reduce(flat)
+                counts, found = flat[: len(has)].tolist(), flat[len(has) :].div_(self._cluster.processes)
+                for parameter, count, part in zip(parameters, counts, found.split([p.numel() for p in parameters])):
+                    if count and parameter.grad is None:
+                        parameter.grad = part.view_as(parameter).clone()
+                    elif count:
+                        parameter.grad.copy_(part.view_as(parameter))
+
+    def _look(self, optimizer: Any) -> None:
+        """After the first step: whether all have the same parameters, and each its own data."""
+        torch = self._torch
+        total = torch.stack([parameter.detach().double().sum() for parameter in _parameters(optimizer)]).sum()
+        low, high = total.clone(), total.clone()
+        self._together.all_reduce(low, op=self._together.ReduceOp.MIN)
+        self._together.all_reduce(high, op=self._together.ReduceOp.MAX)
+        count = self._cluster.processes
+        in_step = count if torch.isclose(low, high, rtol=1e-6, atol=0.0).item() else 1
+        if not self._share.was_read:
+            raise Refused(
+                f"all {count} processes read the same data: the program uses no torch.utils.data.DataLoader",
+                "read the data by a DataLoader, or say --distribute none",
+            )
+        truth.tell(self._cluster, "averaged gradients", count, in_step, self._share.batch_size)
+
+
+def _parameters(optimizer: Any) -> List[Any]:
+    return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+
+
+def _saves_nothing(save: Any) -> Any:
+    @functools.wraps(save)
+    def stand_in(*_: Any, **__: Any) -> None:
+        """The chief saves the same."""
+
+    return stand_in

@@ -1,0 +1,49 @@
+"""Whether a program trains as was asked for: seen from inside its steps, said in its log, and refused where it is not so."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict
+
+from .cluster import Cluster
+from .words import Refused, say
+
+FILE_NAME = "training.json"
+"""In the folder of the beat: what was seen, for the supervisor."""
+
+
+def tell(cluster: Cluster, way: str, expected: int, replicas: int, batch: int, notes: str = "") -> None:
+    """What the first step has shown: how many replicas train in step, and how many examples each had (0: not known).
+
+    Raises Refused if it is not what was asked for.
+    """
+    seen = {"way": way, "replicas": replicas, "expected": expected, "batch_per_replica": batch}
+    _write(seen)
+    if replicas != expected:
+        raise Refused(
+            f"asked for {expected} replicas in step, training uses {replicas} ({way})",
+            "say --distribute none if that is meant",
+        )
+    if cluster.is_chief:
+        examples = f", {batch} examples each, {batch * replicas} together" if batch else ""
+        say(f"trains in step on {replicas} replicas ({way}){examples}{'; ' + notes if notes else ''}")
+
+
+def left(why: str) -> None:
+    """The program is left as it is: nothing is known of its steps, and nothing is held against it."""
+    say(f"left as it is: {why}")
+    _write({"way": "its own"})
+
+
+def _write(seen: Dict[str, Any]) -> None:
+    beat_file = os.environ.get("STOKER_BEAT_FILE")
+    if not beat_file:
+        return
+    path = os.path.join(os.path.dirname(beat_file), FILE_NAME)
+    try:
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(seen, file)
+        os.replace(path + ".part", path)
+    except OSError as error:
+        say(f"what was seen of the training cannot be written: {error}")

@@ -1,0 +1,21 @@
+"""What is said to the user, in the log of the program, and how a program is refused."""
+
+from __future__ import annotations
+
+import sys
+
+_said = set()  # type: set[str]
+
+
+def say(text: str) -> None:
+    """One line in the log, once."""
+    if text not in _said:
+        _said.add(text)
+        print(f"stoker: {text}", file=sys.stderr, flush=True)
+
+
+class Refused(SystemExit):
+    """What was asked for cannot be made true. Ends the program with these words, and status 1: it is not tried again."""
+
+    def __init__(self, why: str, fix: str) -> None:
+        super().__init__(f"stoker: {why}; {fix}")

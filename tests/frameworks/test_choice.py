@@ -1,0 +1,95 @@
+"""Which way of training together a program gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stoker.frameworks.choice import choose_jax, choose_keras, choose_torch
+from stoker.frameworks.cluster import Cluster, cluster_of
+from stoker.frameworks.words import Refused
+
+
+def a_cluster(processes: int = 1, devices: int = 0, **changes: Any) -> Cluster:
+    """A chief among so many."""
+    values = {"role": "chief", "rank": 0, "processes": processes, "devices": devices, "is_pretended": False, "seed": 0}
+    return Cluster(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("asked", "processes", "devices", "way"),
+    [
+        ("none", 3, 4, "none"),
+        ("auto", 1, 0, "none"),
+        ("auto", 1, 1, "none"),
+        ("auto", 1, 4, "mirrored"),
+        ("mirrored", 1, 4, "mirrored"),
+        ("auto", 3, 0, "multiworker"),
+        ("auto", 3, 4, "multiworker"),
+        ("multiworker", 2, 1, "multiworker"),
+        ("multiworker", 1, 2, "mirrored"),
+    ],
+)
+def test_keras(asked: str, processes: int, devices: int, way: str) -> None:
+    assert choose_keras(asked, a_cluster(processes, devices)) == way
+
+
+@pytest.mark.parametrize(
+    ("asked", "processes", "devices", "way"),
+    [
+        ("none", 2, 0, "none"),
+        ("auto", 1, 1, "none"),
+        ("auto", 2, 0, "ddp"),
+        ("ddp", 3, 1, "ddp"),
+        ("fsdp", 1, 1, "none"),
+    ],
+)
+def test_torch(asked: str, processes: int, devices: int, way: str) -> None:
+    assert choose_torch(asked, a_cluster(processes, devices)) == way
+
+
+def test_jax() -> None:
+    assert choose_jax("auto", a_cluster(2)) == "jax" and choose_jax("auto", a_cluster(1, 8)) == "none"
+    assert choose_jax("none", a_cluster(2)) == "none"
+
+
+def test_an_evaluator_trains_alone() -> None:
+    cluster = a_cluster(3, role="evaluator", rank=-1)
+    assert choose_keras("auto", cluster) == choose_torch("auto", cluster) == choose_jax("auto", cluster) == "none"
+
+
+@pytest.mark.parametrize(
+    ("refused", "why", "fix"),
+    [
+        (
+            lambda: choose_keras("mirrored", a_cluster(3)),
+            "for one machine, and 3 take part",
+            "--distribute multiworker",
+        ),
+        (lambda: choose_keras("ddp", a_cluster(2)), "is for PyTorch", "auto or mirrored or multiworker"),
+        (lambda: choose_torch("multiworker", a_cluster(2)), "is for Keras", "auto or ddp or fsdp"),
+        (lambda: choose_torch("fsdp", a_cluster(2)), "shards its model itself", "--distribute ddp"),
+        (lambda: choose_torch("auto", a_cluster(1, 4)), "each replica has 4 GPUs", "4 replicas with one GPU each"),
+        (lambda: choose_jax("ddp", a_cluster(2)), "the program uses JAX", "auto or jax"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_nearest_that_can(refused: Any, why: str, fix: str) -> None:
+    with pytest.raises(Refused) as found:
+        refused()
+    assert why in str(found.value) and fix in str(found.value).partition(";")[2]
+
+
+def test_the_cluster_by_its_variables() -> None:
+    variables = {"STOKER_ROLE": "worker", "RANK": "1", "WORLD_SIZE": "2", "STOKER_GPUS_PER_NODE": "4"}
+    cluster = cluster_of(variables)
+    assert (cluster.rank, cluster.processes, cluster.replicas, cluster.is_chief) == (1, 2, 8, False)
+    assert not cluster.is_pretended and cluster_of({**variables, "STOKER_VIRTUAL_NODE": "1"}).is_pretended
+    assert cluster_of({"STOKER_ROLE": "ps", "WORLD_SIZE": "2"}).rank == -1
+    assert cluster_of({}).replicas == 1
+
+
+def test_all_of_a_job_have_one_seed() -> None:
+    job = {"STOKER_JOB_ID": "p/j", "STOKER_ATTEMPT": "1"}
+    assert cluster_of({**job, "RANK": "0"}).seed == cluster_of({**job, "RANK": "1", "STOKER_ATTEMPT": "2"}).seed
+    assert cluster_of(job).seed != cluster_of({"STOKER_JOB_ID": "p/k"}).seed

@@ -1,0 +1,195 @@
+"""Programs for one device, unmodified, on several: they train as one process with the whole batch would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Server
+
+pytestmark = pytest.mark.live
+EXAMPLE = Path(__file__).parents[2] / "examples/one_device"
+FLAGS = ("--fake=1x2xT4",)
+
+KERAS = """
+import os, sys, keras, numpy as np
+keras.utils.set_random_seed(7)
+images = np.random.default_rng(0).normal(size=(640, 20)).astype("float32")
+labels = (images[:, :3].sum(1) > 0).astype("int32")
+model = keras.Sequential([keras.Input((20,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(2)])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(optimizer=keras.optimizers.Adam(0.01), loss=loss)
+model.fit(images, labels, batch_size=int(sys.argv[1]), epochs=2, verbose=2, validation_data=(images, labels))
+print("weights", float(np.abs(model.get_weights()[0]).sum()), "steps", int(model.optimizer.iterations))
+os.makedirs(os.environ["STOKER_JOB_DIR"], exist_ok=True)
+model.save(os.environ["STOKER_JOB_DIR"] + "/model.keras")
+"""
+TORCH = """
+import os, sys, torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(7 + int(os.environ.get("RANK", "0")))
+chance = torch.Generator().manual_seed(0)
+images = torch.randn(640, 20, generator=chance)
+data = TensorDataset(images, (images[:, :3].sum(1) > 0).long())
+train = DataLoader(data, batch_size=int(sys.argv[1]))
+model = nn.Sequential(nn.Linear(20, 16), nn.ReLU(), nn.Linear(16, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+steps = 0
+for epoch in range(2):
+    model.train()
+    for batch, labels in train:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(batch), labels).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        steps += 1
+    model.eval()
+    with torch.no_grad():
+        print("seen", sum(len(labels) for _, labels in train))
+print("weights", float(model[0].weight.detach().abs().sum()), "steps", steps)
+os.makedirs(os.environ["STOKER_JOB_DIR"], exist_ok=True)
+torch.save(model.state_dict(), os.environ["STOKER_JOB_DIR"] + f"/model-{os.environ.get('RANK', '0')}.pt")
+"""
+OWN = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+print("size", dist.get_world_size())
+dist.destroy_process_group()
+"""
+NO_LOADER = """
+import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(4, 2)).sum().backward()
+optimizer.step()
+"""
+JAX = """
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+mesh = jax.make_mesh((2,), ("x",))
+mine = jnp.array([jax.process_index() + 1.0])
+ours = jax.make_array_from_process_local_data(jax.NamedSharding(mesh, P("x")), mine)
+total = jax.jit(jnp.sum, out_shardings=jax.NamedSharding(mesh, P()))(ours)
+print("sum", float(total), "of", jax.device_count(), "devices")
+"""
+HALF = """
+import torch
+layer = torch.nn.Linear(2, 1)
+print("computes in", layer(torch.ones(1, 2)).dtype, "keeps", layer.weight.dtype)
+"""
+
+
+def run(server: Server, folder: Path, *flags: str, command: tuple[str, ...], code: int = 0) -> str:
+    """What a job of this folder has printed, each line with its replica."""
+    done = server.cli("run", *flags, "--", "python", *command, cwd=folder, timeout=240)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def results(output: str) -> list[tuple[float, int]]:
+    """The weights and steps that each replica has told."""
+    return [(float(w), int(n)) for w, n in re.findall(r"weights ([\d.]+) steps (\d+)", output)]
+
+
+def alone(tmp_path: Path, program: str, batch: int) -> tuple[float, int]:
+    """What the program comes to without Stoker, on one device."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(batch)],
+        env={**os.environ, "STOKER_JOB_DIR": str(tmp_path)}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    (found,) = results(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("script", ["keras_train.py", "torch_train.py"])
+def test_the_example_on_two_processes(server: Server, script: str) -> None:
+    output = run(server, EXAMPLE, "--workers=1", "--distribute=auto", command=(script,))
+    way = "MultiWorkerMirroredStrategy" if script.startswith("keras") else "averaged gradients"
+    assert f"stoker: trains in step on 2 replicas ({way}), 24 examples each, 48 together" in output
+    ((accuracy, steps), *others) = re.findall(r"accuracy ([\d.]+) after (\d+) steps", output)
+    assert float(accuracy) > 0.85 and steps == "150" and others == [(accuracy, "150")], output
+
+
+def test_keras_on_the_devices_of_one_machine_is_keras_on_one_with_the_whole_batch(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(KERAS)
+    flags = ("--rehearse", "--gpus=2", "--distribute=auto", "--job-dir=gs://out/keras")
+    output = run(server, tmp_path, *flags, command=("program.py", "32"))
+    assert "trains in step on 2 replicas (MirroredStrategy), 32 examples each, 64 together" in output
+    ((weights, steps),) = results(output)
+    expected, _ = alone(tmp_path, KERAS, 64)
+    assert weights == pytest.approx(expected, rel=1e-4) and steps == 20
+
+
+def test_torch_on_two_processes_is_torch_on_one_with_the_whole_batch(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TORCH)
+    flags = ("--workers=1", "--distribute=ddp", "--job-dir=gs://out/torch")
+    output = run(server, tmp_path, *flags, command=("program.py", "32"))
+    (one, other) = results(output)
+    expected = alone(tmp_path, TORCH, 64)
+    assert one == other and one[1] == expected[1] == 20 and one[0] == pytest.approx(expected[0], rel=1e-6)
+    assert output.count("seen 640") == 4, "evaluation reads all of it"
+    assert [path.name for path in (server.home / "buckets/gs/out/torch").iterdir()] == ["model-0.pt"], (
+        "the chief alone writes"
+    )
+
+
+def test_jax_on_two_processes(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(JAX)
+    output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",))
+    assert "stoker: trains in step on 2 replicas (jax.distributed)" in output
+    assert output.count("sum 3.0 of 2 devices") == 2
+
+
+def test_a_program_that_distributes_itself_is_left_as_it_is(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(OWN)
+    output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",))
+    assert "left as it is: the program distributes itself (init_process_group, line 3 of " in output
+    assert output.count("size 2") == 2
+
+
+def test_what_would_train_twice_the_same_is_refused(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(NO_LOADER)
+    output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",), code=1)
+    assert "all 2 processes read the same data: the program uses no torch.utils.data.DataLoader" in output
+
+
+def test_where_nobody_looked_that_is_said(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("print('no framework here')\n")
+    output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",))
+    assert "nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute auto)" in output
+
+
+def test_precision_without_a_change(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(HALF)
+    output = run(server, tmp_path, "--precision=bf16", command=("program.py",))
+    assert "computes in torch.bfloat16 keeps torch.float32" in output
+    refused = run(server, tmp_path, "--precision=fp16", command=("program.py",), code=1)
+    assert "PyTorch trains in fp16 only with a GradScaler in the program; use --precision bf16" in refused
+    (tmp_path / "keras_program.py").write_text("import keras\nprint('policy', keras.config.dtype_policy().name)\n")
+    assert "policy mixed_bfloat16" in run(server, tmp_path, "--precision=bf16", command=("keras_program.py",))
+
+
+def test_it_is_asked_for_by_a_label_too(server: Server, tmp_path: Path) -> None:
+    trainer = tmp_path / "trainer"
+    trainer.mkdir()
+    (trainer / "__init__.py").touch()
+    (trainer / "task.py").write_text(OWN)
+    (tmp_path / "job.json").write_text(json.dumps({"labels": {"stoker-distribute": "auto"}}))
+    done = server.cli(
+        *("jobs", "submit", "training", "labelled", "--package-path", str(trainer), "--module-name", "trainer.task"),
+        *("--config", str(tmp_path / "job.json"), "--region", "us-central1", "--scale-tier", "custom"),
+        *("--master-machine-type", "n1-standard-4", "--worker-machine-type", "n1-standard-4", "--worker-count", "1"),
+        "--stream-logs",
+        timeout=120,
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == 0 and "left as it is: the program distributes itself" in output, output
