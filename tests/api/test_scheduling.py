@@ -110,18 +110,28 @@ def test_how_long_it_may_be_silent_and_a_place_is_kept_in_every_dialect(door: Te
     assert "seven days at most" in found["job.labels.stoker-hold-on-failure"]
 
 
-WAYS = {"stoker-distribute": "auto", "stoker-precision": "bf16", "stoker-learning-rate-rule": "sqrt"}
+WAYS = {
+    "stoker-checkpoints": "10m",
+    "stoker-distribute": "auto",
+    "stoker-precision": "bf16",
+    "stoker-learning-rate-rule": "sqrt",
+}
 
 
 def test_how_it_trains_in_every_dialect(door: TestClient, lab: Stoker) -> None:
     door.post(JOBS, json=a_job_body("v1", labels=WAYS))
-    door.post(RUN, json=a_run("run", distribute="auto", precision="bf16", learning_rate_rule="sqrt"))
+    door.post(RUN, json=a_run("run", distribute="auto", precision="bf16", learning_rate_rule="sqrt", checkpoints="10m"))
     vertex = read_custom_job(a_custom_job(WAYS), "us-central1", SiteRules()).spec
     for program in (spec_of(lab, "v1").program, spec_of(lab, "run").program, vertex.program):
-        assert (program.distribute, program.precision, program.learning_rate_rule) == ("auto", "bf16", "sqrt")
+        found = (program.distribute, program.precision, program.learning_rate_rule, program.checkpoints)
+        assert found == ("auto", "bf16", "sqrt", "600")
     wrong = violations(door.post(JOBS, json=a_job_body(labels={"stoker-distribute": "everywhere"})))
     assert wrong["job.labels.stoker-distribute"].startswith("'everywhere' is none of none, auto, mirrored")
     assert door.post(RUN, json=a_run("bad", precision="int8")).status_code == 400
+    wrong = violations(door.post(RUN, json=a_run("bad", checkpoints="0s")))
+    assert wrong["checkpoints"].startswith("0 is no time between two checkpoints")
+    wrong = violations(door.post(JOBS, json=a_job_body(labels={"stoker-checkpoints": "often"})))
+    assert "auto, none, or a time" in wrong["job.labels.stoker-checkpoints"]
 
 
 def test_v1_refuses_what_the_site_does_not_have(door: TestClient) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stoker.core.durations import seconds_of
+from stoker.core.durations import checkpoints_of, seconds_of
 from stoker.core.errors import Violation
 from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS, JobSpec
 
 MOST_LABELS = 64
 QUEUE = "stoker-queue"
+CHECKPOINTS = "stoker-checkpoints"
 _DURATIONS = {"stoker-hang-timeout": "hang_seconds", "stoker-hold-on-failure": "hold_seconds"}
 LONGEST_HOLD_SECONDS = 7 * 86400.0
 _CHOICES = {
@@ -56,6 +57,11 @@ def asked_by_labels(labels: Mapping[str, str], *, path: str = "job.labels") -> t
             found[name] = value
         elif value is not None:
             violations.append(Violation(f"{path}.{label}", f"{value[:80]!r} is none of {', '.join(choices)}"))
+    if labels.get(CHECKPOINTS):
+        try:
+            found["checkpoints"] = checkpoints_of(labels[CHECKPOINTS])
+        except ValueError as error:
+            violations.append(Violation(f"{path}.{CHECKPOINTS}", str(error)))
     for label, name in _DURATIONS.items():
         try:
             if label in labels:
@@ -70,7 +76,7 @@ def asked_by_labels(labels: Mapping[str, str], *, path: str = "job.labels") -> t
 def with_labels(spec: JobSpec, asked: Mapping[str, Any]) -> JobSpec:
     """The spec with what labels ask for."""
     limits = {name: asked[name] for name in _DURATIONS.values() if name in asked}
-    program = {name: asked[name] for name, _ in _CHOICES.values() if name in asked}
+    program = {name: asked[name] for name in (*(name for name, _ in _CHOICES.values()), "checkpoints") if name in asked}
     rest = {name: value for name, value in asked.items() if name not in limits and name not in program}
     return replace(spec, limits=replace(spec.limits, **limits), program=replace(spec.program, **program), **rest)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from stoker.client.job_body import Accelerator
-from stoker.core.durations import seconds_of
+from stoker.core.durations import checkpoints_of, seconds_of
 from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -69,6 +69,16 @@ def read_duration(_: click.Context, __: click.Parameter, value: str | None) -> f
         return None if value is None else seconds_of(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def read_checkpoints(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Read `auto`, `none`, `10m`."""
+    try:
+        if value is not None:
+            checkpoints_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return value
 
 
 def dry_run_flags(function: Function) -> Function:
@@ -152,6 +162,12 @@ def framework_flags(function: Function) -> Function:
             "--learning-rate-rule",
             type=click.Choice(LEARNING_RATE_RULES),
             help="With --distribute: how the learning rate grows with the replicas (Keras).  [default: none]",
+        ),
+        click.option(
+            "--checkpoints",
+            metavar="auto|none|TIME",
+            callback=read_checkpoints,
+            help="Save Keras' fit in the job directory so often, and go on from there when it is started again.",
         ),
     ]
     for add in reversed(flags):

@@ -40,6 +40,7 @@ _LABELS = {
     "distribute": "stoker-distribute",
     "precision": "stoker-precision",
     "learning_rate_rule": "stoker-learning-rate-rule",
+    "checkpoints": "stoker-checkpoints",
 }
 """What AI Platform has no field for is asked for by a label."""
 

@@ -36,7 +36,7 @@ _OF_ALL: Mapping[str, a.Reader[Any]] = {
     "resumable": a.a_switch,
     "hang_seconds": a.an_amount,
     "hold_seconds": a.an_amount,
-    **dict.fromkeys(("distribute", "precision", "learning_rate_rule"), a.a_text),
+    **dict.fromkeys(("distribute", "precision", "learning_rate_rule", "checkpoints"), a.a_text),
 }
 _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
     "gpus": a.an_amount,
@@ -81,6 +81,7 @@ def submit(
     distribute: str | None = None,
     precision: str | None = None,
     learning_rate_rule: str | None = None,
+    checkpoints: str | None = None,
     gpus: float | None = None,
     gpu_type: str | None = None,
     workers: int | None = None,
@@ -140,6 +141,7 @@ def submit(
         hold_seconds: when its program fails, its place is kept for so long: `stoker jobs shell NAME`.
         distribute: "auto" trains a script that was written for one device on all that it has asked for (docs/frameworks.md).
         precision: "bf16", "fp16" or "fp32". learning_rate_rule: "linear" or "sqrt", by the number of replicas.
+        checkpoints: "auto", or a time such as "10m": Keras' `fit` is saved in job_dir, and goes on from there at the same batch.
 
     Of a command:
         gpus, gpu_type: GPUs of each replica, and which ("T4", "T4,V100"; any, without it). Below one it is a share of a GPU,

@@ -20,3 +20,16 @@ def seconds_of(text: str) -> float:
 def duration_of(seconds: float) -> str:
     """Seconds as a label may hold them, which has no point: `1800s`."""
     return f"{math.ceil(seconds)}s"
+
+
+def checkpoints_of(text: str) -> str:
+    """How often to save, as a job has it: `auto`, `none`, or the seconds of a duration. Raises ValueError for anything else."""
+    if text in ("auto", "none"):
+        return text
+    try:
+        seconds = seconds_of(text)
+    except ValueError as error:
+        raise ValueError(f"auto, none, or a time: {error}") from None
+    if not seconds:
+        raise ValueError("0 is no time between two checkpoints: write auto, none, or a time such as 10m")
+    return f"{seconds:g}"

@@ -84,15 +84,14 @@ class Resume:
         if self._cluster.processes == 1 or strategy.num_replicas_in_sync == 1:
             return found
         tensorflow = self._tensorflow
-        mine = float(found.step + 1 if found and self._cluster.is_chief else 0)
-        first = tensorflow.distribute.get_replica_context
+        mine = tensorflow.constant(found.step + 1 if found and self._cluster.is_chief else 0, tensorflow.int64)
 
         def chosen() -> Any:
-            """On each replica; of the chief's the first alone counts."""
-            is_first = int(first().replica_id_in_sync_group) == 0 if self._cluster.is_chief else False
-            return tensorflow.constant(mine if is_first else 0.0)
+            """On each replica; the very first counts."""
+            number = tensorflow.distribute.get_replica_context().replica_id_in_sync_group
+            return tensorflow.where(tensorflow.equal(number, 0), mine, tensorflow.zeros_like(mine))
 
-        step = int(float(strategy.reduce("SUM", strategy.run(chosen), axis=None))) - 1
+        step = int(strategy.reduce("SUM", tensorflow.function(strategy.run)(chosen), axis=None).numpy()) - 1
         if step < 0:
             return None
         theirs = self._checkpoints.at(step)
@@ -190,9 +189,7 @@ class Resume:
         if asked.get("validation_split") and asked.get("validation_data") is None:
             _split(asked, tensorflow)
         parts = tuple(asked[name] for name in ("x", "y", "sample_weight") if asked.get(name) is not None)
-        order = _Order(
-            saving, self._cluster.seed, call, len(tensorflow.nest.flatten(parts)[0]), asked.get("shuffle", True)
-        )
+        order = _Order(saving, self._seed(), call, len(tensorflow.nest.flatten(parts)[0]), asked.get("shuffle", True))
         tensors = tensorflow.nest.map_structure(tensorflow.convert_to_tensor, parts)
         indices = tensorflow.data.Dataset.from_tensors(0).flat_map(
             lambda _: tensorflow.data.Dataset.from_tensor_slices(
@@ -205,14 +202,21 @@ class Resume:
         options = tensorflow.data.Options()
         options.experimental_distribute.auto_shard_policy = tensorflow.data.experimental.AutoShardPolicy.DATA
         asked["x"] = batches.prefetch(tensorflow.data.AUTOTUNE).with_options(options)
-        asked["x"].cardinality = lambda: -(-order.count // batch)  # of a whole epoch: the interrupted one has fewer
+        whole = tensorflow.constant(-(-order.count // batch), tensorflow.int64)
+        asked["x"].cardinality = lambda: whole  # of an epoch: the interrupted one has fewer
         warnings.filterwarnings("ignore", message="Your input ran out of data")
         for name in ("y", "sample_weight", "batch_size"):
             asked.pop(name, None)
+        asked["shuffle"] = False
         if asked.get("validation_data") is not None:
             asked.setdefault("validation_batch_size", batch)
         order.batch = batch
         return order
+
+    def _seed(self) -> int:
+        """The program's own, if it has set one."""
+        own = import_module("tensorflow.python.eager.context").global_seed()
+        return self._cluster.seed if own is None else int(own)
 
     def _as_it_was(self, model: Any, history: Dict[str, Any]) -> Any:
         """A call that an earlier attempt has brought to its end: its weights come with those of the last one."""
@@ -285,6 +289,10 @@ class _Saving:
                 if epoch != saving.place.epoch:
                     saving.place = Place(epoch, 0)
 
+            def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+                if saving.is_over(batch):
+                    raise StopIteration  # as if the data had run out, of which a step would hear in its middle
+
             def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
                 saving.after_batch(batch)
 
@@ -293,15 +301,24 @@ class _Saving:
 
         return Saves()
 
+    def is_over(self, batch: int) -> bool:
+        """Whether the epoch, which may have been entered in its middle, has no such batch."""
+        return self._order is not None and self._done(batch) >= self._order.count
+
     def after_batch(self, batch: int) -> None:
         """A batch of this epoch is done. After the last one the epoch still has its end: that is where it is saved."""
         if self._order is None:
-            return
-        began = self._began.examples if self.place.epoch == self._began.epoch else 0
-        done = began + (batch + 1) * self._order.batch
-        if done < self._order.count:
-            self.place = Place(self.place.epoch, done)
+            if self._must_stop and self._resume.is_chief():
+                raise SystemExit(STOPPED_EXIT_CODE)  # it begins the epoch anew: what was saved at its beginning counts
+        elif self._done(batch + 1) < self._order.count:
+            self.place = Place(self.place.epoch, self._done(batch + 1))
             self._save_if_due()
+
+    def _done(self, batches: int) -> int:
+        """How many examples of this epoch so many batches of this attempt bring it to."""
+        assert self._order is not None
+        began = self._began.examples if self.place.epoch == self._began.epoch else 0
+        return began + batches * self._order.batch
 
     def after_epoch(self, epoch: int, logs: Dict[str, Any]) -> None:
         """An epoch is over, with its validation."""

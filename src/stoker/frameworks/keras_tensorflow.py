@@ -53,6 +53,8 @@ def prepare_tf_keras(keras: ModuleType) -> None:
     if precision:
         keras.mixed_precision.set_global_policy(_POLICIES[precision])
         say(f"precision {precision}: Keras' policy is {_POLICIES[precision]}")
+    if os.environ.get("STOKER_CHECKPOINTS"):
+        raise Refused("--checkpoints is for Keras 3, and the program uses tf_keras", "use Keras 3, or leave it out")
     _distribute(keras, is_legacy=True)
 
 

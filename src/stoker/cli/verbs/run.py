@@ -19,7 +19,7 @@ from stoker.cli.job_flags import (
 from stoker.core.errors import BadSpec, NotReady, Violation
 
 _SCHEDULING = ("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds")
-_FRAMEWORKS = ("distribute", "precision", "learning_rate_rule")
+_FRAMEWORKS = ("distribute", "precision", "learning_rate_rule", "checkpoints")
 _REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse with the same command")
 
 

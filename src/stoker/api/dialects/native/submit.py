@@ -14,6 +14,7 @@ from stoker.api.labels import label_violations
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
 from stoker.api.translation import SiteRules
 from stoker.control.admission import Fields
+from stoker.core.durations import checkpoints_of
 from stoker.core.errors import BadSpec, TooLarge, Violation
 from stoker.core.ids import JOB_NAME
 from stoker.core.job import Request as SentRequest
@@ -116,6 +117,10 @@ def _read(body: Any) -> RunRequest:
         told = f"a command with its variables may have {LARGEST_RUN_BYTES >> 10} KiB"
         raise TooLarge(told, fix="put long lists into a file of the folder")
     violations = label_violations(asked.labels)
+    try:
+        checkpoints_of(asked.checkpoints)
+    except ValueError as error:
+        violations.append(Violation("checkpoints", str(error)))
     if not JOB_NAME.fullmatch(asked.name):
         violations.append(Violation("name", f"{asked.name[:80]!r}: letters, digits, underscores; first a letter"))
     if violations:
@@ -139,6 +144,7 @@ def _spec(asked: RunRequest, region: str, site: SiteRules) -> JobSpec:
             distribute=asked.distribute,
             precision=asked.precision,
             learning_rate_rule=asked.learning_rate_rule,
+            checkpoints=checkpoints_of(asked.checkpoints),
         ),
         groups=tuple(Group(role=role, count=count, machine=machine) for role, count in counts if count),
         region=region,

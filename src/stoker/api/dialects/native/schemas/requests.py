@@ -72,6 +72,12 @@ class RunRequest(BaseModel):
     learning_rate_rule: Annotated[
         Literal["none", "linear", "sqrt"], _may("How its learning rate grows with the replicas (Keras).", "linear")
     ] = "none"
+    checkpoints: Annotated[
+        Text,
+        _may(
+            "How often Keras' `fit` is saved in the job directory, to go on from there: auto, none, or a time.", "auto"
+        ),
+    ] = "none"
     rehearse: Annotated[bool, _may("Run it on virtual nodes that are made for it.", False)] = False
 
 

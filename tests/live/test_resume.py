@@ -1,0 +1,134 @@
+"""Keras' `fit`, unmodified, killed in the middle of an epoch: it ends as if nobody had touched it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stoker.runtime.zipapp import HOOKS, build
+from tests.conftest import Server
+
+pytestmark = pytest.mark.live
+
+PROGRAM = """
+import os, sys, keras, numpy as np
+keras.utils.set_random_seed(7)
+chance = np.random.default_rng(0)
+images = chance.normal(size=(640, 20)).astype("float32")
+labels = (images[:, :3].sum(1) > 0).astype("int32")
+layers = [keras.layers.Dense(16, activation="relu"), keras.layers.Dropout(0.2), keras.layers.BatchNormalization()]
+model = keras.Sequential([*layers, keras.layers.Dense(int(os.environ.get("WIDTH", "2")))])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(optimizer=keras.optimizers.Adam(0.01), loss=loss)
+mark, step, number = os.environ["STOKER_JOB_DIR"] + "/mark", int(sys.argv[1]), int(sys.argv[2])
+class Ends(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        mine = os.environ.get("STOKER_ROLE", "chief") == "chief"
+        if mine and int(model.optimizer.iterations.numpy()) == step and not os.path.exists(mark):
+            os.makedirs(os.path.dirname(mark), exist_ok=True)
+            open(mark, "w").close()
+            os.kill(os.getpid(), number)
+for epochs in (2, 3):
+    told = model.fit(images, labels, batch_size=32, epochs=epochs, verbose=0, callbacks=[Ends()], validation_split=0.2)
+    print("epochs", told.epoch, "validated", len(told.history["val_loss"]))
+print("weights", float(np.abs(model.get_weights()[0]).sum()), "steps", int(model.optimizer.iterations.numpy()))
+"""
+STEPS = 5 * 16
+
+
+def results(output: str) -> list[tuple[float, int]]:
+    return [(float(w), int(n)) for w, n in re.findall(r"weights ([\d.]+) steps (\d+)", output)]
+
+
+class Runs:
+    """Runs the program with the hooks, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.hooks = f"{build(str(folder / 'cache'))}/{HOOKS}"
+
+    def __call__(self, step: int, number: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+        told = {
+            "STOKER_CHECKPOINTS": "0.001",
+            "STOKER_JOB_DIR": str(self.folder / "job"),
+            "STOKER_CHECKPOINT_DIR": str(self.folder / "job/checkpoints"),
+            "PYTHONPATH": self.hooks,
+        }
+        (self.folder / "program.py").write_text(PROGRAM)
+        return subprocess.run(
+            [sys.executable, "program.py", str(step), str(number)],
+            cwd=self.folder, env={**os.environ, **told, **variables}, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runs:
+    return Runs(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, int]:
+    """What it comes to when nobody touches it."""
+    done = Runs(tmp_path_factory.mktemp("untouched"))(0)
+    assert done.returncode == 0, done.stderr
+    (found,) = results(done.stdout)
+    assert found[1] == STEPS
+    return found
+
+
+@pytest.mark.parametrize("step", [21, 53])
+def test_killed_in_the_middle_of_an_epoch(run: Runs, untouched: tuple[float, int], step: int) -> None:
+    """In the first call of `fit`, and in the second."""
+    assert run(step, signal.SIGKILL).returncode == -signal.SIGKILL
+    done = run(step, signal.SIGKILL)
+    assert done.returncode == 0 and results(done.stdout) == [untouched], "bit by bit"
+    assert re.search(r"stoker: goes on at step \d+: epoch \d+, \d+ examples into it", done.stderr)
+    assert "epochs [0, 1] validated 2" in done.stdout and "epochs [0, 1, 2] validated 3" in done.stdout
+
+
+def test_told_to_stop_it_saves_and_says_so_by_its_exit_code(run: Runs, untouched: tuple[float, int]) -> None:
+    """Also where it would not have been time to save."""
+    assert run(21, signal.SIGTERM, STOKER_CHECKPOINTS="3600").returncode == 143
+    done = run(21, signal.SIGTERM)
+    assert "goes on at step 21: epoch 2, 160 examples into it" in done.stderr
+    assert results(done.stdout) == [untouched]
+
+
+def test_a_checkpoint_of_another_model_is_refused(run: Runs) -> None:
+    run(21, signal.SIGKILL)
+    done = run(21, signal.SIGKILL, WIDTH="3")
+    assert done.returncode == 1 and re.search(
+        r"the checkpoint of step \d+ is of another model: where it has \S+ \(16, 2\), the program has \(16, 3\); "
+        r"give another --job-dir, or delete ",
+        done.stderr,
+    )
+
+
+def test_without_a_place_for_them_it_is_refused(run: Runs) -> None:
+    done = run(0, STOKER_CHECKPOINT_DIR="gs://bucket/out")
+    assert done.returncode == 1 and "--checkpoints has nowhere to write: gs://bucket/out is no folder" in done.stderr
+
+
+@pytest.mark.campaign
+def test_three_workers_whose_chief_is_killed(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    found = []
+    for name, step in (("untouched", 0), ("killed", 11)):
+        flags = (
+            f"--name={name}",
+            "--workers=2",
+            "--distribute=auto",
+            "--checkpoints=0.001s",
+            f"--job-dir=gs://out/{name}",
+        )
+        done = server.cli("run", *flags, "--", "python", "program.py", str(step), "9", cwd=tmp_path, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append(results(done.stdout))
+    assert found[0] == found[1] and len(set(found[0])) == 1 and len(found[0]) == 3
+    assert len(server.client.details("local", "killed")["attempts"]) == 2
