@@ -108,7 +108,7 @@ def alone(tmp_path: Path, program: str, batch: int) -> tuple[float, int]:
     return found
 
 
-@pytest.mark.parametrize("script", ["keras_train.py", "torch_train.py"])
+@pytest.mark.parametrize("script", ["keras_train.py", pytest.param("torch_train.py", marks=pytest.mark.campaign)])
 def test_the_example_on_two_processes(server: Server, script: str) -> None:
     output = run(server, EXAMPLE, "--workers=1", "--distribute=auto", command=(script,))
     way = "MultiWorkerMirroredStrategy" if script.startswith("keras") else "averaged gradients"
@@ -168,6 +168,7 @@ def test_where_nobody_looked_that_is_said(server: Server, tmp_path: Path) -> Non
     assert "nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute auto)" in output
 
 
+@pytest.mark.campaign
 def test_precision_without_a_change(server: Server, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HALF)
     output = run(server, tmp_path, "--precision=bf16", command=("program.py",))
@@ -178,6 +179,7 @@ def test_precision_without_a_change(server: Server, tmp_path: Path) -> None:
     assert "policy mixed_bfloat16" in run(server, tmp_path, "--precision=bf16", command=("keras_program.py",))
 
 
+@pytest.mark.campaign
 def test_it_is_asked_for_by_a_label_too(server: Server, tmp_path: Path) -> None:
     trainer = tmp_path / "trainer"
     trainer.mkdir()

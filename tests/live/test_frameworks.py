@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Server
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.campaign]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FLAGS = ("--fake=2x2xT4",)
 

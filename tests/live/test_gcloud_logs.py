@@ -93,6 +93,7 @@ def test_stream_logs(server: Server, package: str, tmp_path: Path) -> None:
 
 
 @needs_gcloud
+@pytest.mark.campaign
 def test_submit_and_stream_logs(server: Server, package: str, tmp_path: Path) -> None:
     words = ["--region", "us-central1", "--module-name", "trainer.task", "--packages", package, "--stream-logs"]
     ended = gcloud(server, tmp_path, "ai-platform", "jobs", "submit", "training", "failing", *words, "--", "3")

@@ -25,7 +25,7 @@ from tests.conftest import Server, wait_until
 from tests.ray_cluster import RayCluster
 
 pytest.importorskip("ray")
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.campaign]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SITE = """
@@ -78,7 +78,6 @@ def pools(client: Client) -> Counter[str]:
     return Counter(node["node_pool"] for node in client.nodes())
 
 
-@pytest.mark.campaign
 def test_the_documents_example_from_nothing(server: Server, tmp_path: Path) -> None:
     client = server.client
     assert pools(client) == {}

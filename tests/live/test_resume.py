@@ -82,7 +82,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, int]:
     return found
 
 
-@pytest.mark.parametrize("step", [21, 53])
+@pytest.mark.parametrize("step", [21, pytest.param(53, marks=pytest.mark.campaign)])
 def test_killed_in_the_middle_of_an_epoch(run: Runs, untouched: tuple[float, int], step: int) -> None:
     """In the first call of `fit`, and in the second."""
     assert run(step, signal.SIGKILL).returncode == -signal.SIGKILL
@@ -100,6 +100,7 @@ def test_told_to_stop_it_saves_and_says_so_by_its_exit_code(run: Runs, untouched
     assert results(done.stdout) == [untouched]
 
 
+@pytest.mark.campaign
 def test_a_checkpoint_of_another_model_is_refused(run: Runs) -> None:
     run(21, signal.SIGKILL)
     done = run(21, signal.SIGKILL, WIDTH="3")

@@ -15,9 +15,10 @@ from stoker.runtime.sandbox import Sandbox
 
 SLOW_TO_MAKE = """
 import signal, subprocess, sys, time
-signal.signal(signal.SIGTERM, lambda *_: None)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 time.sleep(0.3)
-sys.exit(subprocess.call(sys.argv[1:]) + 256)
+listens = lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+sys.exit(subprocess.call(sys.argv[1:], preexec_fn=listens) + 256)
 """
 """As bubblewrap: it does not end when it is told to, and starts the program when the sandbox is made."""
 

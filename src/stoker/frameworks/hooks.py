@@ -49,20 +49,22 @@ class Watcher(importlib.abc.MetaPathFinder):
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    _call_afterwards(spec.loader, ADAPTERS[name])
+                    _call_afterwards(spec.loader, name)
                 return spec
         return None
 
 
-def _call_afterwards(loader: Any, adapter: str) -> None:
+def _call_afterwards(loader: Any, name: str) -> None:
     """Whoever only looks for a framework gets a loader, too: the adapter is called when one is really used."""
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
-        loader.exec_module = execute
         execute(module)
+        if module.__name__ != name:  # some loaders are for many modules
+            return
+        loader.exec_module = execute
         if is_program():
-            where, _, function = adapter.partition(":")
+            where, _, function = ADAPTERS[name].partition(":")
             getattr(import_module(where), function)(module)
 
     loader.exec_module = exec_module

@@ -8,7 +8,7 @@ import math
 import os
 import shutil
 import tempfile
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from . import truth
 from .cluster import Cluster
@@ -107,8 +107,13 @@ class Fit:
         def fit() -> Any:
             return self._original(*bound.args, **bound.kwargs)
 
+        callbacks = as_list(asked.get("callbacks"))
         if self._resume is None:
             return fit()
+        if callbacks is None:
+            say("its callbacks are in a CallbackList of its own: it is not saved")
+            return fit()
+        asked["callbacks"] = callbacks
         batch = 0 if self._is_dataset(asked.get("x")) else asked.get("batch_size") or _DEFAULT_BATCH
         return self._resume.run(model, asked, batch, fit)
 
@@ -162,11 +167,9 @@ class Fit:
     # Who writes
 
     def _callbacks(self, given: Any, seen: Dict[str, Any], notes: str) -> Any:
-        if given is not None and not isinstance(given, (list, tuple)):
-            if not isinstance(given, self._keras.callbacks.Callback):
-                return given  # a CallbackList of its own
-            given = [given]
-        callbacks = list(given or ())
+        callbacks = as_list(given)
+        if callbacks is None:
+            return given
         if not self._cluster.is_chief:
             for callback in callbacks:
                 self._redirect(callback)
@@ -211,6 +214,13 @@ def _thrown_away(save: Callable[..., Any]) -> Callable[..., Any]:
         save(model, path, *args, **words)
 
     return stand_in
+
+
+def as_list(callbacks: Any) -> Optional[List[Any]]:
+    """Callbacks as `fit` takes them: several, one, or none. None: a CallbackList, to which nothing can be added from outside."""
+    if callbacks is None or isinstance(callbacks, (list, tuple)):
+        return list(callbacks or ())
+    return None if hasattr(callbacks, "callbacks") else [callbacks]
 
 
 def _reads_as(number: type) -> Callable[[Any], Any]:

@@ -10,9 +10,10 @@ import os
 import signal
 import time
 import warnings
+from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
@@ -24,7 +25,6 @@ STOPPED_EXIT_CODE = 143
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 _ARRAYS = "arrays.npz"
-_OF_CALLBACKS = ("wait", "best", "best_epoch", "stopped_epoch", "cooldown_counter", "epochs_since_last_save")
 
 
 class Place(NamedTuple):
@@ -66,10 +66,10 @@ class Resume:
                 say(f"goes on at step {found.step}: epoch {place.epoch + 1}, {place.examples} examples into it")
         saving = _Saving(self, model, call, place, history)
         data = self._data(asked, batch, call, saving)
-        saving.begin(data, asked.get("callbacks") or [])
         asked["initial_epoch"] = place.epoch
-        asked["callbacks"] = [*(asked.get("callbacks") or []), saving.callback(self._keras)]
-        told = fit()
+        asked["callbacks"] = [*asked["callbacks"], saving.callback(self._keras)]
+        with saving.hears_term(data):
+            told = fit()
         saving.end(asked.get("epochs", 1))
         self._ended = [*self._ended, saving.history]
         told.epoch, told.history = saving.history["epoch"], saving.history["history"]
@@ -142,7 +142,7 @@ class Resume:
                 for number, (variable, (_, _, kind)) in enumerate(zip(variables, names)):
                     variable.assign(arrays[str(number)].view(self._tensorflow.as_dtype(kind).as_numpy_dtype))
 
-    def save(self, model: Any, call: int, place: Place, history: Dict[str, Any], callbacks: List[Any]) -> float:
+    def save(self, model: Any, call: int, place: Place, history: Dict[str, Any]) -> float:
         """Write a checkpoint, if this is the chief. Returns how long that took. Raises OSError."""
         if not self._cluster.is_chief:
             return 0.0
@@ -156,7 +156,6 @@ class Resume:
             "history": history,
             "ended": self._ended,
             "variables": [[name, list(a.shape), str(a.dtype)] for name, a in zip(names, arrays)],
-            "callbacks": [_state_of(callback) for callback in callbacks],
             "replicas": int(model.distribute_strategy.num_replicas_in_sync),
         }
 
@@ -181,7 +180,7 @@ class Resume:
     def _data(self, asked: Dict[str, Any], batch: int, call: int, saving: _Saving) -> "Optional[_Order]":
         """Have the first epoch begin where it was interrupted. None: it cannot be entered but at its beginning."""
         tensorflow, data = self._tensorflow, asked["x"]
-        is_array = hasattr(data, "shape") or isinstance(data, (list, tuple, dict))
+        is_array = all(len(getattr(part, "shape", ())) for part in tensorflow.nest.flatten(data))
         if asked.get("steps_per_epoch") or not is_array or not batch:
             if saving.place.examples:
                 say("what it trains on cannot be entered in the middle: the interrupted epoch begins anew")
@@ -258,23 +257,26 @@ class _Saving:
         self.place = place
         self.history = history
         self._order: Optional[_Order] = None
-        self._callbacks: List[Any] = []
         self._next_at = time.monotonic() + resume.seconds_until_save(0.0)
         self._must_stop = False
-        self._before: Any = None
 
-    def begin(self, order: Optional[_Order], callbacks: List[Any]) -> None:
-        """From now on a TERM is heard."""
-        self._order, self._callbacks = order, callbacks
+    @contextmanager
+    def hears_term(self, order: Optional[_Order]) -> Iterator[None]:
+        """Within it a TERM is heard at the end of a batch. `order`: of the examples; None: an epoch has no places to stop at."""
+        self._order = order
         try:
-            self._before = signal.signal(signal.SIGTERM, self._told_to_stop)
+            before = signal.signal(signal.SIGTERM, self._told_to_stop)
         except ValueError:
             say("it does not train in its main thread: it is not saved when it is told to stop")
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
     def end(self, epochs: int) -> None:
         """All epochs are over."""
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)
         self.place = Place(max(epochs, self.place.epoch), 0)
         self._save()
 
@@ -337,7 +339,7 @@ class _Saving:
     def _save(self) -> None:
         seconds = 0.0
         try:
-            seconds = self._resume.save(self._model, self._call, self.place, self.history, self._callbacks)
+            seconds = self._resume.save(self._model, self._call, self.place, self.history)
         except OSError as error:
             say(f"a checkpoint could not be written, the one before is kept: {error}")
         self._next_at = time.monotonic() + self._resume.seconds_until_save(seconds)
@@ -357,9 +359,3 @@ def _split(asked: Dict[str, Any], tensorflow: Any) -> None:
     asked["validation_data"] = tuple(
         tensorflow.nest.map_structure(lambda part: part[cut:], wholes[name]) for name in names
     )
-
-
-def _state_of(callback: Any) -> Dict[str, float]:
-    """The numbers that well-known callbacks keep from epoch to epoch."""
-    found = {name: getattr(callback, name, None) for name in _OF_CALLBACKS}
-    return {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}

@@ -40,6 +40,8 @@ def prepare_keras(keras: ModuleType) -> None:
     backend = keras.config.backend()
     if backend == "tensorflow":
         _distribute(keras, is_legacy=False)
+    elif os.environ.get("STOKER_CHECKPOINTS"):
+        raise Refused(f"--checkpoints is for Keras on TensorFlow, and this is on {backend}", "leave it out")
     elif asked() and cluster_of(os.environ).replicas > 1:
         raise Refused(
             f"Keras on {backend} is not distributed without a change to the program",

@@ -32,6 +32,8 @@ def prepare_torch(torch: ModuleType) -> None:
     precision = os.environ.get("STOKER_PRECISION", "")
     if precision:
         _set_precision(torch, precision)
+    if os.environ.get("STOKER_CHECKPOINTS"):
+        say("--checkpoints is for Keras' fit: a PyTorch program saves by itself, in $STOKER_CHECKPOINT_DIR")
     asked = os.environ.get("STOKER_DISTRIBUTE", "none")
     cluster = cluster_of(os.environ)
     own = first_use(_OWN, main_file())

@@ -103,6 +103,7 @@ def test_what_the_launcher_needs_of_this_machine(cli: Cli) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.campaign
 def test_a_cluster_goes_up_and_down_by_rays_launcher(cli: Cli) -> None:
     """What is rendered for Google Cloud, on a cloud that only writes down what it is told."""
     pytest.importorskip("ray")
