@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,8 @@ from tests.contract.engine_contract import ATTEMPT, EngineContract, a_launch, lo
 from tests.ray_cluster import RayCluster
 
 pytest.importorskip("ray")
+from ray._raylet import GcsClient
+
 from stoker.engines.ray.entrance import is_open, why_not
 
 pytestmark = pytest.mark.live
@@ -52,6 +56,24 @@ def test_a_cluster_that_asks_nobody_for_a_token_is_for_loopback_alone(cluster: R
     for address in outside:  # the same head, as others reach it
         is_far = not is_loopback(address)
         assert ("lets everybody in its network run code" in why_not(f"{address}:{port}")) == is_far
+
+
+@pytest.mark.parametrize(("what", "other"), [("ray_version", "2.9.3"), ("python_version", "3.9.1")])
+def test_a_cluster_of_other_versions_is_refused_with_both(cluster: RayCluster, what: str, other: str) -> None:
+    notes, place = GcsClient(address=cluster.address), (b"CLUSTER_METADATA", b"cluster")
+    true = notes.internal_kv_get(*place)
+    told = json.dumps({**json.loads(true), what: other}).encode()
+    notes.internal_kv_put(place[0], told, True, place[1])
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "stoker.engines.ray.driver", cluster.address, "nobody"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+    finally:
+        notes.internal_kv_put(place[0], true, True, place[1])
+    said = json.loads(done.stdout.splitlines()[0])
+    assert said["event"] == "refused" and other in said["why"] and json.loads(true)[what] in said["why"]
+    assert said["why"].endswith("Let Ray and Python be of the same versions here and there")
 
 
 def a_ray_engine(home: Path, cluster: RayCluster) -> RayEngine:

@@ -60,8 +60,8 @@ def why_not(address: str) -> str:
 def said_by(address: str, error: Exception) -> str:
     """What Ray says, and what to do."""
     said = first_line(error)
-    if "ersion" in said:
-        return f"{said}: let Ray and Python be of the same versions here and there (here Ray {ray.__version__})"
+    if "ersion" in said:  # and the versions are in the lines after it
+        return f"{' '.join(str(error).split())} Let Ray and Python be of the same versions here and there"
     return _NOBODY.format(address=address, said=said)
 
 
