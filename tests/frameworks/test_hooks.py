@@ -96,7 +96,7 @@ def test_a_program_that_does_it_itself_is_left_as_it_is(folder: Path) -> None:
     (folder / "program.py").write_text("import jax\njax.distributed.initialize('mine')\n")
     done = run(folder, "program.py", **CLUSTER)
     assert done.stdout.splitlines() == ["jax is executed", "meets mine"]
-    assert "left as it is: the program calls initialize itself (line 2 of " in done.stderr
+    assert "left as it is: the program calls distributed.initialize itself (line 2 of " in done.stderr
 
 
 def test_the_sdk_of_stoker_is_there_as_before(folder: Path) -> None:
@@ -124,3 +124,13 @@ def test_a_package_that_it_imports_counts(tmp_path: Path) -> None:
     (tmp_path / "it.py").write_text("from accelerate import Accelerator")
     assert first_use({"accelerate"}, str(tmp_path / "it.py")) == ("accelerate", 1)
     assert first_use({"accelerate"}, str(tmp_path / "not there")) is None
+
+
+def test_its_own_modules_are_looked_through(tmp_path: Path) -> None:
+    (tmp_path / "trainer").mkdir()
+    (tmp_path / "trainer/task.py").write_text("from trainer import loop\nimport json")
+    (tmp_path / "trainer/loop.py").write_text("from .model import build")
+    (tmp_path / "trainer/model.py").write_text("import torch.distributed as d\nd.init_process_group()")
+    (tmp_path / "other.py").write_text("import accelerate")
+    assert first_use({"init_process_group"}, str(tmp_path / "trainer/task.py")) == ("init_process_group", 2)
+    assert first_use({"accelerate"}, str(tmp_path / "trainer/task.py")) is None

@@ -40,6 +40,39 @@ for epochs in (2, 3):
 print("weights", float(np.abs(model.get_weights()[0]).sum()), "steps", int(model.optimizer.iterations.numpy()))
 """
 STEPS = 5 * 16
+MUCH = """
+import os, sys, keras, numpy as np
+keras.utils.set_random_seed(3)
+chance = np.random.default_rng(0)
+one, two = chance.normal(size=(640, 8)), chance.normal(size=(640, 4)).astype("float32")
+labels = keras.utils.to_categorical((one[:, 0] + two[:, 0] > 0).astype(int), 2)
+inputs = [keras.Input((8,), name="one"), keras.Input((4,), name="two")]
+hidden = keras.layers.Dense(8, activation="relu")(keras.layers.Concatenate()(inputs))
+model = keras.Model(inputs, keras.layers.Dense(2, activation="softmax")(hidden))
+model.compile(optimizer=keras.optimizers.Adam(0.01), loss="categorical_crossentropy", metrics=[keras.metrics.F1Score()])
+folder = os.environ["STOKER_JOB_DIR"]
+os.makedirs(folder, exist_ok=True)
+class Ends(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if int(model.optimizer.iterations.numpy()) == int(sys.argv[1]) and not os.path.exists(folder + "/mark"):
+            open(folder + "/mark", "w").close()
+            os.kill(os.getpid(), int(sys.argv[2]))
+callbacks = [
+    keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.9),
+    keras.callbacks.CSVLogger(folder + "/log.csv"),
+    keras.callbacks.EarlyStopping(patience=2, monitor="val_loss"),
+    keras.callbacks.ModelCheckpoint(folder + "/best.keras", save_best_only=True),
+    Ends(),
+]
+told = model.fit(
+    [one, two], labels, batch_size=32, epochs=4, verbose=0, callbacks=callbacks, class_weight={0: 1.0, 1: 3.0},
+    validation_split=0.2,
+)
+print("best", min(told.history["val_loss"]) == callbacks[3].best, "rate", float(model.optimizer.learning_rate.numpy()))
+print("logged", [line.split(",")[0] for line in open(folder + "/log.csv")][1:])
+print("weights", float(np.abs(model.get_weights()[0]).sum()), "steps", int(model.optimizer.iterations.numpy()))
+"""
+"""Several inputs, weights of classes, and callbacks that remember."""
 
 
 def results(output: str) -> list[tuple[float, int]]:
@@ -49,8 +82,8 @@ def results(output: str) -> list[tuple[float, int]]:
 class Runs:
     """Runs the program with the hooks, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, program: str = PROGRAM) -> None:
+        self.folder, self.program = folder, program
         self.hooks = f"{build(str(folder / 'cache'))}/{HOOKS}"
 
     def __call__(self, step: int, number: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -60,7 +93,8 @@ class Runs:
             "STOKER_CHECKPOINT_DIR": str(self.folder / "job/checkpoints"),
             "PYTHONPATH": self.hooks,
         }
-        (self.folder / "program.py").write_text(PROGRAM)
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "program.py").write_text(self.program)
         return subprocess.run(
             [sys.executable, "program.py", str(step), str(number)],
             cwd=self.folder, env={**os.environ, **told, **variables}, capture_output=True, text=True, timeout=120,
@@ -114,6 +148,16 @@ def test_a_checkpoint_of_another_model_is_refused(run: Runs) -> None:
 def test_without_a_place_for_them_it_is_refused(run: Runs) -> None:
     done = run(0, STOKER_CHECKPOINT_DIR="gs://bucket/out")
     assert done.returncode == 1 and "--checkpoints has nowhere to write: gs://bucket/out is no folder" in done.stderr
+
+
+@pytest.mark.campaign
+def test_with_several_inputs_weights_of_classes_and_callbacks_that_remember(tmp_path: Path) -> None:
+    whole = Runs(tmp_path / "whole", MUCH)(0)
+    run = Runs(tmp_path / "killed", MUCH)
+    assert run(40, signal.SIGKILL).returncode == -signal.SIGKILL
+    done = run(40, signal.SIGKILL)
+    assert done.returncode == 0 and results(done.stdout) == results(whole.stdout) != [], done.stderr
+    assert done.stdout == whole.stdout and "best True" in done.stdout and "logged ['0', '1', '2', '3']" in done.stdout
 
 
 @pytest.mark.campaign

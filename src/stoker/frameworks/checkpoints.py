@@ -69,6 +69,10 @@ class Checkpoints:
             shutil.rmtree(self._path(old), ignore_errors=True)
         return target
 
+    def save_next(self, state: Dict[str, Any], write: Callable[[str], None]) -> str:
+        """Write one that is newer than all that are there."""
+        return self.save(next(iter(self._steps()), 0) + 1, state, write)
+
     def latest(self) -> Optional[Checkpoint]:
         """The newest that is whole. None: there is none."""
         return next((found for step in self._steps() for found in [self.at(step)] if found is not None), None)

@@ -25,7 +25,7 @@ def prepare_jax(jax: Any) -> None:
     cluster = cluster_of(os.environ)
     if choose_jax(os.environ.get("STOKER_DISTRIBUTE", "none"), cluster) == "none":
         return
-    own = first_use({"initialize"}, main_file())
+    own = first_use({"distributed.initialize"}, main_file())
     if own is not None:
         truth.left(f"the program calls {own[0]} itself (line {own[1]} of {main_file()})")
         return

@@ -6,18 +6,17 @@ import functools
 import inspect
 import math
 import os
-import shutil
-import tempfile
 from typing import Any, Callable, Dict, List, Optional
 
 from . import truth
 from .cluster import Cluster
 from .keras_resume import Resume
+from .together import elsewhere
 from .words import say
 
 _DEFAULT_BATCH = 32  # of Keras
 _NAMES = {"CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy"}  # the one that programs know
-_FILES = ("filepath", "filename", "log_dir")  # of callbacks that write
+_FILES = ("filepath", "filename", "log_dir", "backup_dir")  # of callbacks that write
 _RULES: Dict[str, Callable[[int], float]] = {"linear": float, "sqrt": math.sqrt}
 
 
@@ -192,7 +191,7 @@ class Fit:
         for name in _FILES:
             if isinstance(getattr(callback, name, None), (str, os.PathLike)):
                 path = os.fspath(getattr(callback, name))
-                setattr(callback, name, os.path.join(_elsewhere(), os.path.basename(path) or "files"))
+                setattr(callback, name, os.path.join(elsewhere(), os.path.basename(path) or "files"))
 
 
 def _batch_of(tensorflow: Any, dataset: Any) -> int:
@@ -210,7 +209,7 @@ def _batch_of(tensorflow: Any, dataset: Any) -> int:
 def _thrown_away(save: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(save)
     def stand_in(model: Any, filepath: Any, *args: Any, **words: Any) -> None:
-        path = os.path.join(_elsewhere(), os.path.basename(os.fspath(filepath)) or "model")
+        path = os.path.join(elsewhere(), os.path.basename(os.fspath(filepath)) or "model")
         save(model, path, *args, **words)
 
     return stand_in
@@ -225,13 +224,3 @@ def as_list(callbacks: Any) -> Optional[List[Any]]:
 
 def _reads_as(number: type) -> Callable[[Any], Any]:
     return lambda variable: number(variable.numpy())
-
-
-@functools.lru_cache(maxsize=None)
-def _elsewhere() -> str:
-    """A folder that goes with this process."""
-    import atexit
-
-    folder = tempfile.mkdtemp(prefix="stoker-not-the-chief-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

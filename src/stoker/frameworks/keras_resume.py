@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-import warnings
 from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
-from .interval import seconds_until_save
+from .interval import LEAST_SHARE, seconds_until_save
+from .keras_order import Order, Place, is_arrays, put_in_order
 from .words import Refused, say
 
 STOPPED_EXIT_CODE = 143
@@ -25,13 +25,7 @@ STOPPED_EXIT_CODE = 143
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 _ARRAYS = "arrays.npz"
-
-
-class Place(NamedTuple):
-    """Where training stands."""
-
-    epoch: int
-    examples: int  # of this epoch, that have been trained on
+_OF_CALLBACKS = ("wait", "best", "best_epoch", "stopped_epoch", "cooldown_counter", "epochs_since_last_save")
 
 
 class Resume:
@@ -42,36 +36,41 @@ class Resume:
         self._keras = keras
         self._tensorflow = tensorflow
         self._cluster = cluster
-        self._checkpoints = Checkpoints(folder)
+        self._folder = folder
+        self._checkpoints = Checkpoints(folder)  # of the call that goes on
         self._every_seconds = every_seconds
         self._calls = 0
-        self._ended: List[Dict[str, Any]] = []  # the histories of the calls that are over
 
     def run(self, model: Any, asked: Dict[str, Any], batch: int, fit: Callable[[], Any]) -> Any:
         """Call `fit` with what is `asked`, changed so that it goes on. `batch`: examples in a step, of all; 0: not known."""
         call, self._calls = self._calls, self._calls + 1
+        self._checkpoints = Checkpoints(os.path.join(self._folder, f"call-{call}"))
         found = self._agreed(model)
-        if found is not None and call < found.state["call"]:
-            return self._as_it_was(model, found.state["ended"][call])
-        is_in_it = found is not None and call == found.state["call"]
-        with model.distribute_strategy.scope():
-            self._build(model, asked)
         place = Place(asked.get("initial_epoch", 0), 0)
         history: Dict[str, Any] = {"epoch": [], "history": {}}
-        if found is not None and is_in_it:
+        with model.distribute_strategy.scope():
+            self._build(model, asked, must=found is not None)
+        if found is not None:
             self._restore(model, found)
-            self._ended = found.state["ended"]
             place, history = Place(*found.state["place"]), found.state["history"]
+            if found.state["is_over"] and place.epoch >= asked.get("epochs", 1):
+                return self._as_it_was(model, history)
             if self._cluster.is_chief:
-                say(f"goes on at step {found.step}: epoch {place.epoch + 1}, {place.examples} examples into it")
-        saving = _Saving(self, model, call, place, history)
-        data = self._data(asked, batch, call, saving)
+                say(
+                    f"goes on at step {found.state['step']}: epoch {place.epoch + 1}, {place.examples} examples into it"
+                )
+        saving = _Saving(self, model, place, history, asked["callbacks"], found.state if found else {})
+        order: Optional[Order] = None
+        if batch and is_arrays(asked, self._tensorflow):
+            keras, tensorflow = self._keras, self._tensorflow
+            order = put_in_order(asked, batch, call, lambda: saving.place, keras, tensorflow, self._seed())
+        elif place.examples:
+            say("what it trains on cannot be entered in the middle: the interrupted epoch begins anew")
         asked["initial_epoch"] = place.epoch
         asked["callbacks"] = [*asked["callbacks"], saving.callback(self._keras)]
-        with saving.hears_term(data):
+        with saving.hears_term(order):
             told = fit()
         saving.end(asked.get("epochs", 1))
-        self._ended = [*self._ended, saving.history]
         told.epoch, told.history = saving.history["epoch"], saving.history["history"]
         return told
 
@@ -102,21 +101,34 @@ class Resume:
             )
         return theirs
 
-    def _build(self, model: Any, asked: Dict[str, Any]) -> None:
-        """Make all variables now, so that they can be filled."""
-        if not model.built:
-            data = asked["x"]
-            if isinstance(data, self._tensorflow.data.Dataset):
-                (element,) = data.take(1)
-                data = element[0] if isinstance(element, tuple) else element
-            model(self._tensorflow.nest.map_structure(lambda part: part[:1], data))
-        if model.optimizer is not None:
-            model.optimizer.build(model.trainable_variables)
+    def _build(self, model: Any, asked: Dict[str, Any], *, must: bool) -> None:
+        """Make all variables now, so that they can be filled. `must`: Raises Refused if that cannot be."""
+        try:
+            if not model.built:
+                data = asked["x"]
+                if isinstance(data, self._tensorflow.data.Dataset):
+                    (element,) = data.take(1)
+                    data = element[0] if isinstance(element, tuple) else element
+                model(self._tensorflow.nest.map_structure(lambda part: part[:1], data))
+            for optimizer in self._optimizers(model):
+                if optimizer is model.optimizer:
+                    optimizer.build(model.trainable_variables)
+        except Exception as error:
+            if must:
+                raise Refused(
+                    f"the model cannot be built before it trains, so that its checkpoint has no place ({error})",
+                    "give it an Input, or train it from arrays",
+                ) from None
+
+    def _optimizers(self, model: Any) -> List[Any]:
+        """All that a model has: those that train in two ways have more than one."""
+        kind = self._keras.optimizers.Optimizer
+        own = [value for value in vars(model).values() if isinstance(value, kind)]
+        return list({id(one): one for one in (model.optimizer, *own) if one is not None}.values())
 
     def _variables(self, model: Any) -> List[Any]:
-        optimizer = model.optimizer
-        of_optimizer = list(optimizer.variables() if callable(optimizer.variables) else optimizer.variables)
-        return [*model.trainable_variables, *model.non_trainable_variables, *of_optimizer]
+        of_optimizers = [variable for optimizer in self._optimizers(model) for variable in optimizer.variables]
+        return [*model.trainable_variables, *model.non_trainable_variables, *of_optimizers]
 
     def _read(self, model: Any, variable: Any) -> Any:
         """Its value on this process, with no word to others: they may be in the next step already."""
@@ -135,14 +147,15 @@ class Resume:
                 its = f"{names[differing][0]} {saved[differing]}" if differing < len(saved) else "nothing"
                 ours = f"{shapes[differing]}" if differing < len(shapes) else "nothing"
                 raise Refused(
-                    f"the checkpoint of step {found.step} is of another model: where it has {its}, the program has {ours}",
-                    f"give another --job-dir, or delete {self._checkpoints.folder}",
+                    f"the checkpoint of step {found.state['step']} is of another model: "
+                    f"where it has {its}, the program has {ours}",
+                    f"give another --job-dir, or delete {self._folder}",
                 )
             with model.distribute_strategy.scope():
                 for number, (variable, (_, _, kind)) in enumerate(zip(variables, names)):
                     variable.assign(arrays[str(number)].view(self._tensorflow.as_dtype(kind).as_numpy_dtype))
 
-    def save(self, model: Any, call: int, place: Place, history: Dict[str, Any]) -> float:
+    def save(self, model: Any, state: Dict[str, Any]) -> float:
         """Write a checkpoint, if this is the chief. Returns how long that took. Raises OSError."""
         if not self._cluster.is_chief:
             return 0.0
@@ -150,11 +163,10 @@ class Resume:
         variables = self._variables(model)
         arrays = [self._read(model, variable) for variable in variables]
         names = [getattr(variable, "path", variable.name) for variable in variables]
+        steps = [int(self._read(model, optimizer.iterations)) for optimizer in self._optimizers(model)]
         state = {
-            "call": call,
-            "place": list(place),
-            "history": history,
-            "ended": self._ended,
+            **state,
+            "step": max(steps, default=0),
             "variables": [[name, list(a.shape), str(a.dtype)] for name, a in zip(names, arrays)],
             "replicas": int(model.distribute_strategy.num_replicas_in_sync),
         }
@@ -164,7 +176,7 @@ class Resume:
             plain = [a if a.dtype.kind in "biufc" else a.view(f"u{a.dtype.itemsize}") for a in arrays]
             numpy.savez(os.path.join(folder, _ARRAYS), **{str(n): a for n, a in enumerate(plain)})
 
-        self._checkpoints.save(int(model.optimizer.iterations), state, write)
+        self._checkpoints.save_next(state, write)
         return time.monotonic() - began
 
     def is_chief(self) -> bool:
@@ -175,93 +187,50 @@ class Resume:
         """From one save, which took so long, to the next."""
         return self._every_seconds or seconds_until_save(save_seconds)
 
-    # The data
-
-    def _data(self, asked: Dict[str, Any], batch: int, call: int, saving: _Saving) -> "Optional[_Order]":
-        """Have the first epoch begin where it was interrupted. None: it cannot be entered but at its beginning."""
-        tensorflow, data = self._tensorflow, asked["x"]
-        is_array = all(len(getattr(part, "shape", ())) for part in tensorflow.nest.flatten(data))
-        if asked.get("steps_per_epoch") or not is_array or not batch:
-            if saving.place.examples:
-                say("what it trains on cannot be entered in the middle: the interrupted epoch begins anew")
-            return None
-        if asked.get("validation_split") and asked.get("validation_data") is None:
-            _split(asked, tensorflow)
-        parts = tuple(asked[name] for name in ("x", "y", "sample_weight") if asked.get(name) is not None)
-        order = _Order(saving, self._seed(), call, len(tensorflow.nest.flatten(parts)[0]), asked.get("shuffle", True))
-        tensors = tensorflow.nest.map_structure(tensorflow.convert_to_tensor, parts)
-        indices = tensorflow.data.Dataset.from_tensors(0).flat_map(
-            lambda _: tensorflow.data.Dataset.from_tensor_slices(
-                tensorflow.ensure_shape(tensorflow.numpy_function(order.indices, [], tensorflow.int64), [None])
-            )
-        )
-        batches = indices.batch(batch).map(
-            lambda some: tensorflow.nest.map_structure(lambda tensor: tensorflow.gather(tensor, some), tensors)
-        )
-        options = tensorflow.data.Options()
-        options.experimental_distribute.auto_shard_policy = tensorflow.data.experimental.AutoShardPolicy.DATA
-        asked["x"] = batches.prefetch(tensorflow.data.AUTOTUNE).with_options(options)
-        whole = tensorflow.constant(-(-order.count // batch), tensorflow.int64)
-        asked["x"].cardinality = lambda: whole  # of an epoch: the interrupted one has fewer
-        warnings.filterwarnings("ignore", message="Your input ran out of data")
-        for name in ("y", "sample_weight", "batch_size"):
-            asked.pop(name, None)
-        asked["shuffle"] = False
-        if asked.get("validation_data") is not None:
-            asked.setdefault("validation_batch_size", batch)
-        order.batch = batch
-        return order
-
     def _seed(self) -> int:
         """The program's own, if it has set one."""
         own = import_module("tensorflow.python.eager.context").global_seed()
         return self._cluster.seed if own is None else int(own)
 
     def _as_it_was(self, model: Any, history: Dict[str, Any]) -> Any:
-        """A call that an earlier attempt has brought to its end: its weights come with those of the last one."""
+        """A call that an earlier attempt has brought to its end: its model is as it was then, and so is its history."""
         told = self._keras.callbacks.History()
         told.set_model(model)
         told.epoch, told.history = history["epoch"], history["history"]
-        self._ended = [*self._ended, history]
         return told
-
-
-class _Order:
-    """In which order an epoch goes through the examples."""
-
-    def __init__(self, saving: _Saving, seed: int, call: int, count: int, shuffles: Any) -> None:
-        self._saving = saving
-        self._seed = seed
-        self._call = call
-        self.count = count
-        self._shuffles = bool(shuffles)
-        self.batch = 0
-
-    def indices(self) -> Any:
-        """Of the epoch that begins now, what is left of it."""
-        epoch, done = self._saving.place
-        order = numpy.arange(self.count)
-        if self._shuffles:
-            order = numpy.random.default_rng([self._seed, self._call, epoch]).permutation(self.count)
-        return order[done:]
 
 
 class _Saving:
     """Saves while one call of `fit` goes on."""
 
-    def __init__(self, resume: Resume, model: Any, call: int, place: Place, history: Dict[str, Any]) -> None:
+    def __init__(
+        self,
+        resume: Resume,
+        model: Any,
+        place: Place,
+        history: Dict[str, Any],
+        callbacks: List[Any],
+        known: Dict[str, Any],
+    ) -> None:
+        """`known`: the state of the checkpoint that it goes on from; empty for none."""
         self._resume = resume
         self._model = model
-        self._call = call
         self._began = place
         self.place = place
         self.history = history
-        self._order: Optional[_Order] = None
+        self._callbacks = callbacks
+        self._known = known
+        self._order: Optional[Order] = None
+        self._save_seconds = 0.0
         self._next_at = time.monotonic() + resume.seconds_until_save(0.0)
+        self._epoch_began_at = time.monotonic()
         self._must_stop = False
+        for callback in callbacks if known else ():
+            if hasattr(callback, "append") and hasattr(callback, "csv_file"):
+                callback.append = True  # a CSVLogger goes on with its file
 
     @contextmanager
-    def hears_term(self, order: Optional[_Order]) -> Iterator[None]:
+    def hears_term(self, order: Optional[Order]) -> Iterator[None]:
         """Within it a TERM is heard at the end of a batch. `order`: of the examples; None: an epoch has no places to stop at."""
         self._order = order
         try:
@@ -278,7 +247,25 @@ class _Saving:
     def end(self, epochs: int) -> None:
         """All epochs are over."""
         self.place = Place(max(epochs, self.place.epoch), 0)
-        self._save()
+        self._save(is_over=True)
+
+    def begin(self) -> None:
+        """What the program's callbacks knew of the epochs before, they have forgotten when training began: they know it again."""
+        for callback, numbers in zip(self._callbacks, self._known.get("callbacks", [])):
+            for name, number in numbers.items():
+                is_count = isinstance(getattr(callback, name, None), int)
+                setattr(callback, name, int(number) if is_count else number)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """An interrupted one has had its beginning: what a schedule has made of the learning rate then, it has."""
+        self._epoch_began_at = time.monotonic()
+        if epoch != self.place.epoch:
+            self.place = Place(epoch, 0)
+        elif self.place.examples and self._known.get("learning_rate") is not None:
+            try:
+                self._model.optimizer.learning_rate = self._known["learning_rate"]
+            except (TypeError, ValueError, AttributeError):
+                return  # it follows a schedule by its steps
 
     def callback(self, keras: Any) -> Any:
         """What Keras calls after each batch and epoch. The last of all, so that the others have done theirs."""
@@ -287,9 +274,11 @@ class _Saving:
         class Saves(keras.callbacks.Callback):  # type: ignore[misc]
             """Saves when it is time."""
 
+            def on_train_begin(self, logs: Any = None) -> None:
+                saving.begin()
+
             def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-                if epoch != saving.place.epoch:
-                    saving.place = Place(epoch, 0)
+                saving.begin_epoch(epoch)
 
             def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
                 if saving.is_over(batch):
@@ -327,7 +316,10 @@ class _Saving:
         self.place = Place(epoch + 1, 0)
         self.history["epoch"].append(epoch)
         for name, value in logs.items():
-            self.history["history"].setdefault(name, []).append(float(value))
+            self.history["history"].setdefault(name, []).append(numpy.asarray(value).tolist())
+        took = time.monotonic() - self._epoch_began_at
+        if self._order is None and took >= LEAST_SHARE * self._save_seconds:
+            self._next_at = 0.0  # it can be entered at its beginning alone
         self._save_if_due()
 
     def _save_if_due(self) -> None:
@@ -336,26 +328,30 @@ class _Saving:
         if self._must_stop and self._resume.is_chief():
             raise SystemExit(STOPPED_EXIT_CODE)
 
-    def _save(self) -> None:
-        seconds = 0.0
+    def _save(self, *, is_over: bool = False) -> None:
+        optimizer = self._model.optimizer
         try:
-            seconds = self._resume.save(self._model, self._call, self.place, self.history)
+            rate: Optional[float] = float(numpy.asarray(optimizer.learning_rate))
+        except (TypeError, ValueError, AttributeError):
+            rate = None
+        state = {
+            "place": list(self.place),
+            "history": self.history,
+            "is_over": is_over,
+            "callbacks": [_numbers_of(callback) for callback in self._callbacks],
+            "learning_rate": rate,
+        }
+        try:
+            self._save_seconds = self._resume.save(self._model, state)
         except OSError as error:
             say(f"a checkpoint could not be written, the one before is kept: {error}")
-        self._next_at = time.monotonic() + self._resume.seconds_until_save(seconds)
+        self._next_at = time.monotonic() + self._resume.seconds_until_save(self._save_seconds)
 
     def _told_to_stop(self, number: int, frame: Optional[FrameType]) -> None:
         self._must_stop = True
 
 
-def _split(asked: Dict[str, Any], tensorflow: Any) -> None:
-    """What Keras does with `validation_split`: the last part of the examples is for validation."""
-    names = [name for name in ("x", "y", "sample_weight") if asked.get(name) is not None]
-    count = len(tensorflow.nest.flatten(asked["x"])[0])
-    cut = int(count * (1.0 - asked.pop("validation_split")))
-    wholes = {name: asked[name] for name in names}
-    for name in names:
-        asked[name] = tensorflow.nest.map_structure(lambda part: part[:cut], wholes[name])
-    asked["validation_data"] = tuple(
-        tensorflow.nest.map_structure(lambda part: part[cut:], wholes[name]) for name in names
-    )
+def _numbers_of(callback: Any) -> Dict[str, float]:
+    """The numbers that well-known callbacks keep from epoch to epoch."""
+    found = {name: getattr(callback, name, None) for name in _OF_CALLBACKS}
+    return {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}

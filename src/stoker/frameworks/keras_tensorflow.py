@@ -13,6 +13,7 @@ from .choice import choose_keras
 from .cluster import Cluster, cluster_of
 from .keras_resume import Resume
 from .program import first_use, main_file
+from .together import begin_alike
 from .words import Refused, say
 
 _STRATEGIES = frozenset(
@@ -80,6 +81,7 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
         if resume is not None:
             Fit(keras, tensorflow, cluster, resume=resume).put_in_place()
         return
+    begin_alike(cluster)
     tensorflow.random.set_seed(cluster.seed)  # workers shuffle alike, so that each example is one worker's
     strategy = (
         _mirrored(tensorflow, cluster) if way == "mirrored" else _multiworker(tensorflow, keras, cluster, is_legacy)

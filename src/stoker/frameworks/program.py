@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from typing import Container, Iterator, Optional, Tuple
+from typing import Container, Iterator, List, Optional, Tuple
 
 _LAUNCHERS = frozenset(
     "torchrun torch.distributed.run torch.distributed.launch accelerate accelerate.commands.launch deepspeed "
     "lightning fabric".split()
 )
+
+_MOST_FILES = 100
 
 
 def main_file() -> str:
@@ -20,22 +22,51 @@ def main_file() -> str:
 
 def launcher() -> str:
     """The launcher of somebody else's that this process is; empty: it is none."""
-    words = getattr(sys, "orig_argv", sys.argv)[:3]
-    return next((os.path.basename(word) for word in words if os.path.basename(word) in _LAUNCHERS), "")
+    words: List[str] = getattr(sys, "orig_argv", sys.argv)
+    for word in map(os.path.basename, words):
+        if word in _LAUNCHERS:
+            return word
+        if word.endswith(".py"):
+            break  # what follows is the program's own
+    return ""
 
 
 def first_use(names: Container[str], file: str) -> Optional[Tuple[str, int]]:
-    """The first of these names that a file uses, or package that it imports, with its line.
+    """The first of these names that a program uses, or package that it imports, with its line. `file`: where it begins.
 
-    None: it uses none, or cannot be read.
+    Its own modules are looked through, too: those beside the file. None: it uses none, or cannot be read.
     """
-    try:
-        with open(file, encoding="utf-8") as source:
-            tree = ast.parse(source.read())
-    except (OSError, ValueError, SyntaxError, RecursionError):
-        return None
-    found = min((use for use in _uses(tree) if use[1] in names), default=None)
-    return None if found is None else (found[1], found[0])
+    seen, ahead = {file}, [file]
+    while ahead and len(seen) < _MOST_FILES:
+        this = ahead.pop(0)
+        try:
+            with open(this, encoding="utf-8") as source:
+                tree = ast.parse(source.read())
+        except (OSError, ValueError, SyntaxError, RecursionError):
+            continue
+        found = min((use for use in _uses(tree) if use[1] in names), default=None)
+        if found is not None:
+            return found[1], found[0]
+        for path in _own_modules(tree, os.path.dirname(os.path.abspath(file))):
+            if path not in seen:
+                seen.add(path)
+                ahead.append(path)
+    return None
+
+
+def _own_modules(tree: ast.AST, folder: str) -> Iterator[str]:
+    """The files that a module imports from the folder of the program, or from that above it: `trainer.model` in `trainer`."""
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        base = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+        dotted = [base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)]
+        for parts in (name.split(".") for name in dotted if name):
+            for root in (folder, os.path.dirname(folder)):
+                path = os.path.join(root, *parts)
+                for found in (path + ".py", os.path.join(path, "__init__.py")):
+                    if os.path.isfile(found):
+                        yield found
 
 
 def _uses(tree: ast.AST) -> Iterator[Tuple[int, str]]:
@@ -43,6 +74,7 @@ def _uses(tree: ast.AST) -> Iterator[Tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             yield node.lineno, node.attr
+            yield node.lineno, f"{getattr(node.value, 'attr', getattr(node.value, 'id', ''))}.{node.attr}"
         elif isinstance(node, ast.Name):
             yield node.lineno, node.id
         elif isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -1,33 +1,41 @@
 """Each process's part of what a DataLoader reads: while training its share, while evaluating all of it.
 
-A loop evaluates when gradients are off, or the last model that was told of its mode was told to evaluate.
+A loop evaluates when gradients are off, or the model that its optimizer steps was last told to evaluate.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import random
 from importlib import import_module
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List
 
 from .cluster import Cluster
+from .words import Refused
+
+_data: Any = import_module("torch.utils.data")  # the program has imported torch
 
 
 class Share:
     """The share of this process."""
 
-    def __init__(self, torch: Any, cluster: Cluster) -> None:
+    def __init__(self, torch: Any, cluster: Cluster, is_whole_model: Callable[[Any], bool]) -> None:
+        """`is_whole_model`: whether a module has all that some optimizer steps."""
         self._torch = torch
         self._cluster = cluster
-        self._data: Any = import_module("torch.utils.data")
+        self._is_whole_model = is_whole_model
         self._trains = True
+        self._depth = 0  # of calls of Module.train within one another
         self._loaders = 0
         self.was_read = False
+        self.last_was_whole = False
         self.batch_size = 0
+        self.at_evaluation: Callable[[Any], None] = lambda module: None
 
     def put_in_place(self) -> None:
         """Give every DataLoader that is made from now on a sampler of ours."""
-        loader, share = self._data.DataLoader, self
+        loader, share = _data.DataLoader, self
         begin, read, train = loader.__init__, loader.__iter__, self._torch.nn.Module.train
         signature = inspect.signature(begin)
 
@@ -39,17 +47,24 @@ class Share:
 
         @functools.wraps(read)
         def read_shared(loader: Any) -> Any:
-            is_whole = share.evaluates()
-            if isinstance(loader.dataset, _STREAMS):
-                loader.dataset.is_whole = is_whole
-            if not is_whole:
+            share.last_was_whole = share.evaluates()
+            if isinstance(loader.dataset, Stream):
+                loader.dataset.is_whole = share.last_was_whole
+            if not share.last_was_whole:
                 share.was_read, share.batch_size = True, loader.batch_size or 0
             return read(loader)
 
         @functools.wraps(train)
         def train_noted(module: Any, mode: bool = True) -> Any:
-            share._trains = mode
-            return train(module, mode)
+            share._depth += 1
+            try:
+                return train(module, mode)
+            finally:
+                share._depth -= 1
+                if not share._depth and share._is_whole_model(module):
+                    share._trains = mode
+                    if not mode:
+                        share.at_evaluation(module)
 
         loader.__init__, loader.__iter__, self._torch.nn.Module.train = begin_shared, read_shared, train_noted
 
@@ -68,92 +83,103 @@ class Share:
         """How many those are."""
         return -(-size // self._cluster.processes)
 
-    def seed(self, loader: int, epoch: int) -> int:
-        """The same in all processes, another for each loader and each time it is read."""
-        return self._cluster.seed + 1_000_003 * loader + epoch
+    def drawn(self, sampler: Any, loader: int, epoch: int) -> List[Any]:
+        """All that a sampler gives, in the order that it has in all processes: by torch's, Python's or numpy's chance."""
+        seed = (self._cluster.seed + 1_000_003 * loader + epoch) % (1 << 32)
+        numpy = import_module("numpy")
+        before = random.getstate(), numpy.random.get_state()
+        try:
+            with self._torch.random.fork_rng(devices=[]):
+                self._torch.manual_seed(seed)
+                random.seed(seed)
+                numpy.random.seed(seed)
+                return list(sampler)
+        finally:
+            random.setstate(before[0])
+            numpy.random.set_state(before[1])
 
-    def _replace(self, asked: Any) -> None:
+    def _replace(self, asked: Dict[str, Any]) -> None:
         self._loaders += 1
-        data, dataset = self._data, asked["dataset"]
-        if isinstance(dataset, data.IterableDataset):
-            stream = _stream_class(data)(dataset, self._cluster)
-            asked["dataset"] = stream
+        dataset = asked["dataset"]
+        if isinstance(dataset, _data.IterableDataset):
+            asked["dataset"] = (SizedStream if hasattr(type(dataset), "__len__") else Stream)(dataset, self._cluster)
             return
         if asked.get("batch_sampler") is not None:
-            asked["batch_sampler"] = Part(self, self._torch, asked["batch_sampler"], self._loaders)
+            asked["batch_sampler"] = Part(self, asked["batch_sampler"], self._loaders)
             return
         sampler = asked.get("sampler")
         if sampler is None:
             generator = asked.get("generator")
-            is_shuffled = asked.get("shuffle")
+            shuffles = asked.get("shuffle")
             sampler = (
-                data.RandomSampler(dataset, generator=generator) if is_shuffled else data.SequentialSampler(dataset)
+                _data.RandomSampler(dataset, generator=generator) if shuffles else _data.SequentialSampler(dataset)
             )
         asked["shuffle"] = None
-        asked["sampler"] = Part(self, self._torch, sampler, self._loaders)
+        asked["sampler"] = Part(self, sampler, self._loaders)
 
 
 class Part:
-    """A sampler that gives this process's part of what another gives. All processes draw the same order."""
+    """A sampler that gives this process's part of what another gives."""
 
-    def __init__(self, share: Share, torch: Any, sampler: Any, loader: int) -> None:
+    def __init__(self, share: Share, sampler: Any, loader: int) -> None:
+        if isinstance(sampler, _data.distributed.DistributedSampler):
+            raise Refused(
+                "the program shares its data among processes itself (DistributedSampler)", "say --distribute none"
+            )
+        if not hasattr(type(sampler), "__len__"):
+            raise Refused(f"its sampler, a {type(sampler).__name__}, has no end that is known", "say --distribute none")
         self._share = share
-        self._torch = torch
         self._sampler = sampler
         self._loader = loader
         self._epoch = 0
+        self._was_whole = False  # when it was last read
 
     def __iter__(self) -> Iterator[Any]:
-        if self._share.evaluates():
+        self._was_whole = self._share.evaluates()
+        if self._was_whole:
             return iter(self._sampler)
-        with self._torch.random.fork_rng(devices=[]):
-            self._torch.manual_seed(self._share.seed(self._loader, self._epoch))
-            indices = list(self._sampler)
         self._epoch += 1
-        return iter(self._share.part(indices))
+        return iter(self._share.part(self._share.drawn(self._sampler, self._loader, self._epoch)))
 
     def __len__(self) -> int:
         size = len(self._sampler)
-        return size if self._share.evaluates() else self._share.part_size(size)
+        return size if self._was_whole else self._share.part_size(size)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_sampler"], name)
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._sampler, name)
 
 
-_STREAMS: Tuple[Any, ...] = ()
-"""The classes of datasets that can only be read from the beginning to the end, as we give them."""
+class Stream(_data.IterableDataset):  # type: ignore[misc]
+    """A dataset that is read from its beginning: of each so many examples in a row one for each process; the rest is nobody's."""
+
+    def __init__(self, dataset: Any, cluster: Cluster) -> None:
+        super().__init__()
+        self.dataset = dataset
+        self.is_whole = False
+        self._rank, self._count = cluster.rank, cluster.processes
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.is_whole:
+            yield from self.dataset
+            return
+        group: List[Any] = []
+        for example in self.dataset:
+            group.append(example)
+            if len(group) == self._count:
+                yield group[self._rank]
+                group = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "dataset":
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
 
 
-def _stream_class(data: Any) -> Any:
-    """Made when the first is needed: its base is torch's."""
-    global _STREAMS
-    if _STREAMS:
-        return _STREAMS[0]
+class SizedStream(Stream):
+    """One that says how long it is."""
 
-    class Stream(data.IterableDataset):  # type: ignore[misc]
-        """Of each so many examples in a row, one for each process. What is left at the end is nobody's."""
-
-        def __init__(self, dataset: Any, cluster: Cluster) -> None:
-            super().__init__()
-            self.dataset = dataset
-            self.is_whole = False
-            self._rank, self._count = cluster.rank, cluster.processes
-
-        def __iter__(self) -> Iterator[Any]:
-            if self.is_whole:
-                yield from self.dataset
-                return
-            group: List[Any] = []
-            for example in self.dataset:
-                group.append(example)
-                if len(group) == self._count:
-                    yield group[self._rank]
-                    group = []
-
-        def __getattr__(self, name: str) -> Any:
-            if name == "dataset":
-                raise AttributeError(name)
-            return getattr(self.dataset, name)
-
-    _STREAMS = (Stream,)
-    return Stream
+    def __len__(self) -> int:
+        size = len(self.dataset)
+        return size if self.is_whole else size // self._count

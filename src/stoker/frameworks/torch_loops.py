@@ -18,13 +18,19 @@ from . import truth
 from .choice import choose_torch
 from .cluster import Cluster, cluster_of
 from .program import first_use, launcher, main_file
+from .together import begin_alike, elsewhere
 from .torch_data import Share
 from .words import Refused, say
 
 _OWN = frozenset(
     "init_process_group DistributedDataParallel fully_shard FullyShardedDataParallel init_device_mesh "
-    "DistributedSampler accelerate transformers lightning pytorch_lightning deepspeed fastai".split()
+    "DistributedSampler Trainer TrainingArguments Seq2SeqTrainer SFTTrainer accelerate lightning pytorch_lightning "
+    "deepspeed fastai".split()
 )
+
+
+_LOOK_STEPS = 100
+"""Every so many steps it is looked whether all processes are in step."""
 
 
 def prepare_torch(torch: ModuleType) -> None:
@@ -64,8 +70,9 @@ class Loop:
         self._together: Any = import_module("torch.distributed")
         self._optimizers: Dict[int, Any] = {}
         self._averaged: set[int] = set()  # optimizers whose gradients are averaged for the next step
-        self._is_told = False
-        self._share = Share(torch, cluster)
+        self._steps = 0
+        self._share = Share(torch, cluster, self._is_whole_model)
+        self._saved: Dict[str, str] = {}  # what others than the chief have saved: path → where it really is
 
     def put_in_place(self) -> None:
         """Join the others, and stand where the program will pass."""
@@ -76,14 +83,17 @@ class Loop:
                 f"asked for a GPU for each process, and PyTorch {torch.__version__} sees none",
                 "install a PyTorch with CUDA in the job's environment, or ask for no GPUs",
             )
-        self._together.init_process_group("nccl" if has_gpus else "gloo")
+        self._together.init_process_group("cpu:gloo,cuda:nccl" if has_gpus else "gloo")
+        self._together.init_process_group = _is_done_already
         atexit.register(self._leave)
+        begin_alike(cluster, torch)
+        self._share.at_evaluation = self._share_buffers
         self._share.put_in_place()
         self._meet_optimizers()
         self._meet_clipping()
         if not cluster.is_chief:
             os.environ.setdefault("TQDM_DISABLE", "1")
-            torch.save = _saves_nothing(torch.save)
+            self._save_elsewhere()
 
     def _leave(self) -> None:
         if self._together.is_initialized():
@@ -92,16 +102,27 @@ class Loop:
     def _meet_optimizers(self) -> None:
         optimizer_module = import_module("torch.optim.optimizer")
         optimizer_class, loop = self._torch.optim.Optimizer, self
-        begin = optimizer_class.__init__
+        add = optimizer_class.add_param_group
 
-        @functools.wraps(begin)
-        def begin_together(optimizer: Any, *args: Any, **words: Any) -> None:
-            begin(optimizer, *args, **words)
+        @functools.wraps(add)
+        def add_together(optimizer: Any, group: Any) -> None:
+            """Called for the first ones, too. They begin as the first process has them; a new gradient is not averaged yet."""
+            add(optimizer, group)
             loop._optimizers[id(optimizer)] = optimizer
-            for parameter in _parameters(optimizer):
+            for parameter in optimizer.param_groups[-1]["params"]:
                 loop._together.broadcast(parameter.data, src=0)
+                if parameter.requires_grad and parameter.is_leaf:
+                    parameter.register_post_accumulate_grad_hook(lambda _: loop._averaged.discard(id(optimizer)))
 
-        optimizer_class.__init__ = begin_together
+        optimizer_class.add_param_group = add_together
+        plateau = self._torch.optim.lr_scheduler.ReduceLROnPlateau
+        follow = plateau.step
+
+        @functools.wraps(follow)
+        def follow_together(scheduler: Any, metrics: Any, *args: Any, **words: Any) -> Any:
+            return follow(scheduler, loop._average_of(float(metrics)), *args, **words)
+
+        plateau.step = follow_together
         optimizer_module.register_optimizer_step_pre_hook(self._before_step)
         optimizer_module.register_optimizer_step_post_hook(self._after_step)
 
@@ -131,11 +152,13 @@ class Loop:
 
     def _with_all(self, function: Any) -> Any:
         @functools.wraps(function)
-        def stand_in(*args: Any, **words: Any) -> Any:
+        def stand_in(parameters: Any, *args: Any, **words: Any) -> Any:
+            meant = [parameters] if isinstance(parameters, self._torch.Tensor) else list(parameters)
+            ids = set(map(id, meant))
             for optimizer in self._optimizers.values():
-                if any(parameter.grad is not None for parameter in _parameters(optimizer)):
+                if any(id(parameter) in ids for parameter in _parameters(optimizer)):
                     self._average(optimizer)
-            return function(*args, **words)
+            return function(meant, *args, **words)
 
         return stand_in
 
@@ -149,9 +172,9 @@ class Loop:
 
     def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
         self._averaged.discard(id(optimizer))
-        if not self._is_told:
-            self._is_told = True
+        if self._steps % _LOOK_STEPS == 0:
             self._look(optimizer)
+        self._steps += 1
 
     def _average(self, optimizer: Any) -> None:
         """Replace its gradients by the average of all processes. One that is missing here counts as zeros, if others have it."""
@@ -178,29 +201,70 @@ class Loop:
                         parameter.grad.copy_(part.view_as(parameter))
 
     def _look(self, optimizer: Any) -> None:
-        """After the first step: whether all have the same parameters, and each its own data."""
-        torch = self._torch
-        total = torch.stack([parameter.detach().double().sum() for parameter in _parameters(optimizer)]).sum()
-        low, high = total.clone(), total.clone()
-        self._together.all_reduce(low, op=self._together.ReduceOp.MIN)
-        self._together.all_reduce(high, op=self._together.ReduceOp.MAX)
-        count = self._cluster.processes
-        in_step = count if torch.isclose(low, high, rtol=1e-6, atol=0.0).item() else 1
+        """After the first step, and now and then: whether all have the same parameters, and each its own data."""
+        torch, count = self._torch, self._cluster.processes
+        if self._share.last_was_whole and self._share.evaluates():
+            raise Refused(
+                "the model is told to evaluate (model.eval()) and trained, so each process reads all of the data",
+                "call model.train() before each epoch",
+            )
         if not self._share.was_read:
             raise Refused(
                 f"all {count} processes read the same data: the program uses no torch.utils.data.DataLoader",
                 "read the data by a DataLoader, or say --distribute none",
             )
-        truth.tell(self._cluster, "averaged gradients", count, in_step, self._share.batch_size)
+        rate = float(optimizer.param_groups[0].get("lr", 0.0))
+        sums = [parameter.detach().double().sum() for parameter in _parameters(optimizer)]
+        total = torch.stack([torch.stack(sums).sum(), torch.tensor(rate, dtype=torch.float64, device=sums[0].device)])
+        low, high = total.clone(), total.clone()
+        self._together.all_reduce(low, op=self._together.ReduceOp.MIN)
+        self._together.all_reduce(high, op=self._together.ReduceOp.MAX)
+        in_step = count if torch.allclose(low, high, rtol=1e-6, atol=1e-12) else 1
+        if not self._steps or in_step != count:
+            truth.tell(self._cluster, "averaged gradients", count, in_step, self._share.batch_size)
+
+    def _is_whole_model(self, module: Any) -> bool:
+        """Whether it has all that some optimizer steps: a teacher, or the frozen part of a model, has not."""
+        ids = set(map(id, module.parameters()))
+        return any({id(p) for p in _parameters(optimizer)} <= ids for optimizer in self._optimizers.values())
+
+    def _share_buffers(self, module: Any) -> None:
+        """Statistics such as BatchNorm's are each process's own; when the model is evaluated, all use those of the first."""
+        for buffer in module.buffers():
+            self._together.broadcast(buffer, src=0)
+
+    def _average_of(self, number: float) -> float:
+        total = self._torch.tensor(number, dtype=self._torch.float64)
+        self._together.all_reduce(total)
+        return float(total) / self._cluster.processes
+
+    def _save_elsewhere(self) -> None:
+        """What others than the chief save, they alone read again; it goes with the process."""
+        torch, saved = self._torch, self._saved
+        save, load = torch.save, torch.load
+
+        @functools.wraps(save)
+        def save_elsewhere(what: Any, file: Any, *args: Any, **words: Any) -> None:
+            if isinstance(file, (str, os.PathLike)):
+                path = os.path.abspath(os.fspath(file))
+                file = saved.setdefault(path, os.path.join(elsewhere(), f"{len(saved)}"))
+            save(what, file, *args, **words)
+
+        @functools.wraps(load)
+        def load_from_there(file: Any, *args: Any, **words: Any) -> Any:
+            if isinstance(file, (str, os.PathLike)):
+                file = saved.get(os.path.abspath(os.fspath(file)), file)
+            return load(file, *args, **words)
+
+        torch.save, torch.load = save_elsewhere, load_from_there
+
+
+def _is_done_already(*_: Any, **__: Any) -> None:
+    raise Refused(
+        "the program makes a process group of its own, and its processes have met already (--distribute)",
+        "say --distribute none",
+    )
 
 
 def _parameters(optimizer: Any) -> List[Any]:
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-
-
-def _saves_nothing(save: Any) -> Any:
-    @functools.wraps(save)
-    def stand_in(*_: Any, **__: Any) -> None:
-        """The chief saves the same."""
-
-    return stand_in

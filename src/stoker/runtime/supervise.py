@@ -141,6 +141,7 @@ class Supervisor:
         variables.update(self.sandbox.variables())
         variables.update(request["env"])
         if self._hooks():
+            variables.setdefault("PYTHONHASHSEED", "0")  # what a program keeps in sets has one order in all replicas
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (self._hooks(), variables.get("PYTHONPATH", "")) if p)
         return variables
 

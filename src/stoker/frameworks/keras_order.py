@@ -1,0 +1,112 @@
+"""In which order `fit` goes through its examples, so that an epoch can be entered in its middle."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from typing import Any, Callable, Dict, NamedTuple
+
+numpy: Any = import_module("numpy")  # Keras has brought it
+
+
+class Place(NamedTuple):
+    """Where training stands."""
+
+    epoch: int
+    examples: int  # of this epoch, that have been trained on
+
+
+class Order:
+    """Drawn for each epoch, from a seed."""
+
+    def __init__(
+        self, seed: "tuple[int, int]", count: int, batch: int, shuffles: bool, place: Callable[[], Place]
+    ) -> None:
+        """`seed`: of the program, and of this call of `fit`. `count`: of the examples. `place`: where training stands now."""
+        self._seed = seed
+        self._shuffles = shuffles
+        self._place = place
+        self.count = count
+        self.batch = batch  # examples of all replicas in a step
+
+    def indices(self) -> Any:
+        """Of the epoch that begins now, what is left of it."""
+        epoch, done = self._place()
+        order = numpy.arange(self.count)
+        if self._shuffles:
+            order = numpy.random.default_rng([*self._seed, epoch]).permutation(self.count)
+        return order[done:]
+
+
+def is_arrays(asked: Dict[str, Any], tensorflow: Any) -> bool:
+    """Whether `fit` is given examples that can be taken in any order."""
+    parts = tensorflow.nest.flatten(asked["x"])
+    return not asked.get("steps_per_epoch") and all(len(getattr(part, "shape", ())) for part in parts)
+
+
+def put_in_order(
+    asked: Dict[str, Any], batch: int, call: int, place: Callable[[], Place], keras: Any, tensorflow: Any, seed: int
+) -> Order:
+    """Replace the arrays that `fit` is given by a dataset that goes through them in an order of ours."""
+    if asked.get("validation_split") and asked.get("validation_data") is None:
+        _split(asked, tensorflow)
+    if asked.get("class_weight") is not None:
+        _weigh(asked)
+    names = [name for name in ("x", "y", "sample_weight") if asked.get(name) is not None]
+    parts = tuple(_as_tuples(asked[name]) for name in names)
+
+    def tensor(part: Any) -> Any:
+        """As Keras takes it: double precision is for nobody."""
+        found = tensorflow.convert_to_tensor(part)
+        return tensorflow.cast(found, keras.config.floatx()) if found.dtype == "float64" else found
+
+    count = len(tensorflow.nest.flatten(parts)[0])
+    order = Order((abs(seed), call), count, batch, bool(asked.get("shuffle", True)), place)
+    tensors = tensorflow.nest.map_structure(tensor, parts)
+    indices = tensorflow.data.Dataset.from_tensors(0).flat_map(
+        lambda _: tensorflow.data.Dataset.from_tensor_slices(
+            tensorflow.ensure_shape(tensorflow.numpy_function(order.indices, [], tensorflow.int64), [None])
+        )
+    )
+    batches = indices.batch(batch).map(
+        lambda some: tensorflow.nest.map_structure(lambda whole: tensorflow.gather(whole, some), tensors)
+    )
+    options = tensorflow.data.Options()
+    options.experimental_distribute.auto_shard_policy = tensorflow.data.experimental.AutoShardPolicy.DATA
+    asked["x"] = batches.prefetch(tensorflow.data.AUTOTUNE).with_options(options)
+    of_an_epoch = tensorflow.constant(-(-count // batch), tensorflow.int64)
+    asked["x"].cardinality = lambda: of_an_epoch  # the interrupted one has fewer
+    warnings.filterwarnings("ignore", message="Your input ran out of data")
+    for name in ("y", "sample_weight", "batch_size"):
+        asked.pop(name, None)
+    asked["shuffle"] = False
+    if asked.get("validation_data") is not None:
+        asked.setdefault("validation_batch_size", batch)
+    return order
+
+
+def _split(asked: Dict[str, Any], tensorflow: Any) -> None:
+    """What Keras does with `validation_split`: the last part of the examples is for validation."""
+    names = [name for name in ("x", "y", "sample_weight") if asked.get(name) is not None]
+    count = len(tensorflow.nest.flatten(asked["x"])[0])
+    cut = int(count * (1.0 - asked.pop("validation_split")))
+    wholes = {name: asked[name] for name in names}
+    for name in names:
+        asked[name] = tensorflow.nest.map_structure(lambda part: part[:cut], wholes[name])
+    asked["validation_data"] = tuple(
+        tensorflow.nest.map_structure(lambda part: part[cut:], wholes[name]) for name in names
+    )
+
+
+def _as_tuples(part: Any) -> Any:
+    """Several inputs are several: a dataset would take a list of them for one."""
+    return tuple(map(_as_tuples, part)) if isinstance(part, (list, tuple)) else part
+
+
+def _weigh(asked: Dict[str, Any]) -> None:
+    """Weights of classes as weights of examples, as Keras makes them batch by batch."""
+    labels = numpy.asarray(asked["y"])
+    kinds = labels.argmax(axis=-1) if labels.ndim > 1 and labels.shape[-1] > 1 else labels.reshape(len(labels))
+    by_class = asked.pop("class_weight")
+    weights = numpy.asarray([by_class.get(int(kind), 1.0) for kind in kinds], dtype="float32")
+    asked["sample_weight"] = weights if asked.get("sample_weight") is None else weights * asked["sample_weight"]
