@@ -70,6 +70,53 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model(torch.ones(4, 2)).sum().backward()
 optimizer.step()
 """
+TWO_MODELS = """
+import os, random, torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset, random_split
+data = TensorDataset(torch.randn(640, 4, generator=torch.Generator().manual_seed(0)))
+train, held_out = random_split(data, [512, 128])
+print("drawn", train.indices[:4], random.random(), list({"cat", "dog", "owl"}))
+train, held_out = DataLoader(train, batch_size=32, shuffle=True), DataLoader(held_out, batch_size=64)
+judge, maker = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)), nn.Linear(4, 4)
+teacher = nn.Linear(4, 1)
+of_judge, of_maker = (torch.optim.Adam(model.parameters(), lr=0.01) for model in (judge, maker))
+slower = torch.optim.lr_scheduler.ReduceLROnPlateau(of_judge, patience=0)
+for epoch in range(3):
+    judge.train(), maker.train(), teacher.eval()
+    for (batch,) in train:
+        for model, optimizer, loss in (
+            (judge, of_judge, lambda: judge(batch).mean() - judge(maker(batch).detach()).mean()),
+            (maker, of_maker, lambda: judge(maker(batch)).mean()),
+        ):
+            optimizer.zero_grad()
+            loss().backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+    judge.eval()
+    with torch.no_grad():
+        value = sum(judge(batch).sum().item() for (batch,) in held_out)
+    slower.step(value)
+    print("batches", len(train), len(held_out), "value", round(value, 4))
+path = os.environ["STOKER_JOB_DIR"] + "/judge.pt"
+os.makedirs(os.path.dirname(path), exist_ok=True)
+torch.save(judge.state_dict(), path)
+judge.load_state_dict(torch.load(path))
+print("weights", float(judge[0].weight.abs().sum()), "steps", int(1e9 * of_judge.param_groups[0]["lr"]))
+"""
+NEVER_TRAINS_AGAIN = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(torch.randn(64, 4)), batch_size=8)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(40):
+    for (batch,) in loader:
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+    model.eval()
+"""
 JAX = """
 import jax, jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
@@ -140,6 +187,24 @@ def test_torch_on_two_processes_is_torch_on_one_with_the_whole_batch(server: Ser
     assert [path.name for path in (server.home / "buckets/gs/out/torch").iterdir()] == ["model-0.pt"], (
         "the chief alone writes"
     )
+
+
+@pytest.mark.campaign
+def test_two_torch_models_that_train_against_each_other_stay_in_step(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TWO_MODELS)
+    flags = ("--workers=1", "--distribute=auto", "--job-dir=gs://out/two")
+    output = run(server, tmp_path, *flags, command=("program.py",))
+    (one, other) = results(output)
+    assert one == other, "after clipping, BatchNorm, a teacher, and a rate that follows what was measured"
+    assert len(set(re.findall(r"drawn (.*)", output))) == 1, "the same chance"
+    assert output.count("batches 8 2 value") == 6 and len(set(re.findall(r"value (.*)", output))) == 3
+
+
+@pytest.mark.campaign
+def test_torch_that_trains_in_evaluation_mode_is_refused(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(NEVER_TRAINS_AGAIN)
+    output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",), code=1)
+    assert "the model is told to evaluate (model.eval()) and trained" in output and "call model.train()" in output
 
 
 def test_jax_on_two_processes(server: Server, tmp_path: Path) -> None:
