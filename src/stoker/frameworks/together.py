@@ -8,16 +8,20 @@ import random
 import shutil
 import tempfile
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from .cluster import Cluster
+
+numpy: Any = import_module("numpy") if find_spec("numpy") else None  # PyTorch can do without
 
 
 def begin_alike(cluster: Cluster, torch: Any = None) -> None:
     """The same chance in all processes, so that what a program draws (a split of its data, first weights) is the same in all."""
     seed = cluster.seed % (1 << 32)
     random.seed(seed)
-    import_module("numpy").random.seed(seed)
+    if numpy is not None:
+        numpy.random.seed(seed)
     if torch is not None:
         torch.manual_seed(seed)
 

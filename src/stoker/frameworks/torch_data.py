@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Iterator, List
 
 from .cluster import Cluster
+from .together import numpy
 from .words import Refused
 
 _data: Any = import_module("torch.utils.data")  # the program has imported torch
@@ -86,17 +87,18 @@ class Share:
     def drawn(self, sampler: Any, loader: int, epoch: int) -> List[Any]:
         """All that a sampler gives, in the order that it has in all processes: by torch's, Python's or numpy's chance."""
         seed = (self._cluster.seed + 1_000_003 * loader + epoch) % (1 << 32)
-        numpy = import_module("numpy")
-        before = random.getstate(), numpy.random.get_state()
+        pythons, numpys = random.getstate(), numpy and numpy.random.get_state()
         try:
             with self._torch.random.fork_rng(devices=[]):
                 self._torch.manual_seed(seed)
                 random.seed(seed)
-                numpy.random.seed(seed)
+                if numpy is not None:
+                    numpy.random.seed(seed)
                 return list(sampler)
         finally:
-            random.setstate(before[0])
-            numpy.random.set_state(before[1])
+            random.setstate(pythons)
+            if numpy is not None:
+                numpy.random.set_state(numpys)
 
     def _replace(self, asked: Dict[str, Any]) -> None:
         self._loaders += 1
