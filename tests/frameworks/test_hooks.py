@@ -115,14 +115,16 @@ def test_the_sdk_of_stoker_is_there_as_before(folder: Path) -> None:
         ("import keras.layers", None),
     ],
 )
-def test_what_a_program_uses_is_seen_in_its_source(tmp_path: Path, text: str, found: object) -> None:
+def test_what_a_program_uses_is_seen_in_its_source(tmp_path: Path, text: str, found: tuple[str, int] | None) -> None:
     (tmp_path / "it.py").write_text(text)
-    assert first_use({"MirroredStrategy"}, str(tmp_path / "it.py")) == found
+    path = str(tmp_path / "it.py")
+    assert first_use({"MirroredStrategy"}, path) == (found and (*found, path))
 
 
 def test_a_package_that_it_imports_counts(tmp_path: Path) -> None:
     (tmp_path / "it.py").write_text("from accelerate import Accelerator")
-    assert first_use({"accelerate"}, str(tmp_path / "it.py")) == ("accelerate", 1)
+    path = str(tmp_path / "it.py")
+    assert first_use({"accelerate"}, path) == ("accelerate", 1, path)
     assert first_use({"accelerate"}, str(tmp_path / "not there")) is None
 
 
@@ -132,5 +134,6 @@ def test_its_own_modules_are_looked_through(tmp_path: Path) -> None:
     (tmp_path / "trainer/loop.py").write_text("from .model import build")
     (tmp_path / "trainer/model.py").write_text("import torch.distributed as d\nd.init_process_group()")
     (tmp_path / "other.py").write_text("import accelerate")
-    assert first_use({"init_process_group"}, str(tmp_path / "trainer/task.py")) == ("init_process_group", 2)
+    use = ("init_process_group", 2, str(tmp_path / "trainer/model.py"))
+    assert first_use({"init_process_group"}, str(tmp_path / "trainer/task.py")) == use
     assert first_use({"accelerate"}, str(tmp_path / "trainer/task.py")) is None

@@ -27,7 +27,7 @@ def prepare_jax(jax: Any) -> None:
         return
     own = first_use({"distributed.initialize"}, main_file())
     if own is not None:
-        truth.left(f"the program calls {own[0]} itself (line {own[1]} of {main_file()})")
+        truth.left(f"the program calls {own.name} itself (line {own.line} of {own.file})")
         return
     if not cluster.devices or cluster.is_pretended:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")

@@ -106,9 +106,9 @@ class Fit:
         def fit() -> Any:
             return self._original(*bound.args, **bound.kwargs)
 
-        callbacks = as_list(asked.get("callbacks"))
         if self._resume is None:
             return fit()
+        callbacks = as_list(asked.get("callbacks"))
         if callbacks is None:
             say("its callbacks are in a CallbackList of its own: it is not saved")
             return fit()

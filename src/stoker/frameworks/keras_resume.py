@@ -110,9 +110,8 @@ class Resume:
                     (element,) = data.take(1)
                     data = element[0] if isinstance(element, tuple) else element
                 model(self._tensorflow.nest.map_structure(lambda part: part[:1], data))
-            for optimizer in self._optimizers(model):
-                if optimizer is model.optimizer:
-                    optimizer.build(model.trainable_variables)
+            if model.optimizer is not None:
+                model.optimizer.build(model.trainable_variables)
         except Exception as error:
             if must:
                 raise Refused(

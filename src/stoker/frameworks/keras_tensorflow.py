@@ -34,10 +34,7 @@ def prepare_tensorflow(tensorflow: ModuleType) -> None:
 
 def prepare_keras(keras: ModuleType) -> None:
     """Keras 3, on whichever backend."""
-    precision = os.environ.get("STOKER_PRECISION", "")
-    if precision:
-        keras.config.set_dtype_policy(_POLICIES[precision])
-        say(f"precision {precision}: Keras' policy is {_POLICIES[precision]}")
+    _set_precision(keras.config.set_dtype_policy)
     backend = keras.config.backend()
     if backend == "tensorflow":
         _distribute(keras, is_legacy=False)
@@ -52,13 +49,17 @@ def prepare_keras(keras: ModuleType) -> None:
 
 def prepare_tf_keras(keras: ModuleType) -> None:
     """The legacy Keras 2."""
-    precision = os.environ.get("STOKER_PRECISION", "")
-    if precision:
-        keras.mixed_precision.set_global_policy(_POLICIES[precision])
-        say(f"precision {precision}: Keras' policy is {_POLICIES[precision]}")
+    _set_precision(keras.mixed_precision.set_global_policy)
     if os.environ.get("STOKER_CHECKPOINTS"):
         raise Refused("--checkpoints is for Keras 3, and the program uses tf_keras", "use Keras 3, or leave it out")
     _distribute(keras, is_legacy=True)
+
+
+def _set_precision(set_policy: Callable[[str], None]) -> None:
+    precision = os.environ.get("STOKER_PRECISION", "")
+    if precision:
+        set_policy(_POLICIES[precision])
+        say(f"precision {precision}: Keras' policy is {_POLICIES[precision]}")
 
 
 def asked() -> str:
@@ -76,7 +77,7 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
     resume = _resume(keras, tensorflow, cluster)
     own = first_use(_STRATEGIES, main_file())
     if way != "none" and own is not None:
-        truth.left(f"the program makes its own strategy ({own[0]}, line {own[1]} of {main_file()})")
+        truth.left(f"the program makes its own strategy ({own})")
     if way == "none" or own is not None:
         if resume is not None:
             Fit(keras, tensorflow, cluster, resume=resume).put_in_place()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from typing import Container, Iterator, List, Optional, Tuple
+from typing import Container, Iterator, List, NamedTuple, Optional, Tuple
 
 _LAUNCHERS = frozenset(
     "torchrun torch.distributed.run torch.distributed.launch accelerate accelerate.commands.launch deepspeed "
@@ -31,8 +31,19 @@ def launcher() -> str:
     return ""
 
 
-def first_use(names: Container[str], file: str) -> Optional[Tuple[str, int]]:
-    """The first of these names that a program uses, or package that it imports, with its line. `file`: where it begins.
+class Use(NamedTuple):
+    """Of a name, or a package, in a program."""
+
+    name: str
+    line: int
+    file: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, line {self.line} of {self.file}"
+
+
+def first_use(names: Container[str], file: str) -> Optional[Use]:
+    """The first of these names that a program uses, or package that it imports. `file`: where it begins.
 
     Its own modules are looked through, too: those beside the file. None: it uses none, or cannot be read.
     """
@@ -46,7 +57,7 @@ def first_use(names: Container[str], file: str) -> Optional[Tuple[str, int]]:
             continue
         found = min((use for use in _uses(tree) if use[1] in names), default=None)
         if found is not None:
-            return found[1], found[0]
+            return Use(found[1], found[0], this)
         for path in _own_modules(tree, os.path.dirname(os.path.abspath(file))):
             if path not in seen:
                 seen.add(path)

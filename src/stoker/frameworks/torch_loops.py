@@ -46,7 +46,7 @@ def prepare_torch(torch: ModuleType) -> None:
     if asked in ("auto", "ddp", "fsdp") and launcher():
         truth.left(f"{launcher()} starts and distributes it")
     elif asked in ("auto", "ddp", "fsdp") and own is not None:
-        truth.left(f"the program distributes itself ({own[0]}, line {own[1]} of {main_file()})")
+        truth.left(f"the program distributes itself ({own})")
     elif choose_torch(asked, cluster) == "ddp":
         Loop(torch, cluster).put_in_place()
 
