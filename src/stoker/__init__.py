@@ -6,6 +6,8 @@
     for line in job.logs(follow=True):
         print(line)
 
+Within a job, a training loop of one's own says by `stoker.step(loss=loss)` that a step is over.
+
 The names of the SDK are imported when they are asked for, so that `import stoker` costs nothing; `__init__.pyi` tells them
 to type checkers and editors. docs/sdk.md tells more.
 """
@@ -26,6 +28,9 @@ _SDK = {
     "Artifact": "stoker.client.answers",
     "Progress": "stoker.client.uploads",
     "StokerError": "stoker.core.errors",
+    "step": "stoker.frameworks.steps",
+    "report": "stoker.frameworks.steps",
+    "reading": "stoker.frameworks.steps",
 }
 
 __all__ = ["__version__", *_SDK]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 
@@ -173,6 +173,11 @@ class Client:
     def metrics(self, project: str, name: str) -> Any:
         """What a job took so far."""
         return self._call("GET", f"/stoker/v1/{job_path(project, name)}/metrics")
+
+    def steps(self, project: str, name: str, *, attempt: int = 0, points: int = 120) -> Any:
+        """How a job trains."""
+        query = urlencode({"attempt": attempt, "points": points})
+        return self._call("GET", f"/stoker/v1/{job_path(project, name)}/steps?{query}")
 
     def artifacts(self, project: str, name: str, *, page: int = 1000) -> Iterator[dict[str, Any]]:
         """The files below a job's directory, asked for page by page as they are taken."""

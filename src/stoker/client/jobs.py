@@ -83,6 +83,15 @@ class Job:
         """What it took so far: its time in seconds by what it did, its machines' hours, what those cost where that is known."""
         return read(Metrics, self._client.metrics(self.project, self.name))
 
+    def training(self, *, attempt: int = 0) -> dict[str, Any]:
+        """How it trains, as docs/api.md describes `Training`: rates, what it waits for, its values such as loss, who is slow.
+
+        `attempt`: of this one; 0: of the newest that has told of steps.
+        """
+        number = a.argument("attempt", attempt, a.a_count)
+        found: dict[str, Any] = self._client.steps(self.project, self.name, attempt=number)
+        return found
+
     def explain(self) -> Explanation:
         """Why it waits: a code, words, what would help, who holds what it could use, when it will start. Or how it ended."""
         return Explanation.of(self._client.explain(self.project, self.name))

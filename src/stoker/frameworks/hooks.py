@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 import os
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
+
+from .words import say
 
 ADAPTERS = {
     "tensorflow": "stoker.frameworks.keras_tensorflow:prepare_tensorflow",
@@ -17,41 +18,32 @@ ADAPTERS = {
     "torch": "stoker.frameworks.torch_loops:prepare_torch",
     "jax": "stoker.frameworks.jax_processes:prepare_jax",
 }
-"""Framework → the function of its adapter."""
+"""Framework → the function of its adapter. sitecustomize.py watches for the same."""
 
-ASKS = ("STOKER_DISTRIBUTE", "STOKER_PRECISION", "STOKER_CHECKPOINTS")
-"""By one of these a program is adapted. runtime/supervise.py has the same."""
+MEASURES = {
+    "keras": "stoker.frameworks.keras_steps:measure",
+    "tf_keras": "stoker.frameworks.keras_steps:measure",
+    "torch": "stoker.frameworks.torch_steps:measure",
+}
+"""Framework → the function that has its steps measured, in whichever process trains."""
 
 PROGRAM = "STOKER_PROGRAM_PID"
 """The process that is adapted. Those that it starts, such as loaders of data, are not."""
 
 
-def install() -> None:
-    """Watch the imports of this process, if it is the program, and anything was asked for."""
-    if not any(os.environ.get(name) for name in ASKS):
-        return
-    if not any(isinstance(finder, Watcher) for finder in sys.meta_path):
-        sys.meta_path.insert(0, Watcher())
-
-
-class Watcher(importlib.abc.MetaPathFinder):
-    """Finds nothing by itself: lets the others find a framework, and has its adapter called once it is executed."""
-
-    def find_spec(
-        self, name: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
-    ) -> Optional[importlib.machinery.ModuleSpec]:
-        """The spec of a framework, as the others find it; None for everything else."""
-        if name not in ADAPTERS:
-            return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(name, path, target)
-            if spec is not None:
-                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    _call_afterwards(spec.loader, name)
-                return spec
-        return None
+def find(
+    watcher: object, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
+) -> Optional[importlib.machinery.ModuleSpec]:
+    """The spec of a framework, as all finders but the watcher find it; its adapter is called once it is executed."""
+    for finder in sys.meta_path:
+        if finder is watcher or not hasattr(finder, "find_spec"):
+            continue
+        spec = finder.find_spec(name, path, target)
+        if spec is not None:
+            if spec.loader is not None and hasattr(spec.loader, "exec_module"):
+                _call_afterwards(spec.loader, name)
+            return spec
+    return None
 
 
 def _call_afterwards(loader: Any, name: str) -> None:
@@ -63,11 +55,23 @@ def _call_afterwards(loader: Any, name: str) -> None:
         if module.__name__ != name:  # some loaders are for many modules
             return
         loader.exec_module = execute
+        if name in MEASURES:
+            try:
+                _function(MEASURES[name])(module)
+            except (
+                Exception
+            ) as error:  # of a version that differs from those that we know: the program trains all the same
+                say(f"steps of {name} are not measured: {error!r}")
         if is_program():
-            where, _, function = ADAPTERS[name].partition(":")
-            getattr(import_module(where), function)(module)
+            _function(ADAPTERS[name])(module)
 
     loader.exec_module = exec_module
+
+
+def _function(path: str) -> Callable[[ModuleType], None]:
+    where, _, name = path.partition(":")
+    found: Callable[[ModuleType], None] = getattr(import_module(where), name)
+    return found
 
 
 def is_program() -> bool:

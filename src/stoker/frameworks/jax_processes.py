@@ -15,15 +15,17 @@ from .words import Refused
 
 def prepare_jax(jax: Any) -> None:
     """Let the processes meet. A program that does so itself is left as it is."""
+    precision, asked = os.environ.get("STOKER_PRECISION", ""), os.environ.get("STOKER_DISTRIBUTE", "none")
+    if not precision and asked == "none":
+        return
     if os.environ.get("KERAS_BACKEND", "jax") != "jax" or not _is_the_programs(jax):
         return
-    precision = os.environ.get("STOKER_PRECISION", "")
     if precision in ("bf16", "fp16"):
         raise Refused(
             "the precision of JAX is in the types of its arrays, which the program chooses", "leave --precision out"
         )
     cluster = cluster_of(os.environ)
-    if choose_jax(os.environ.get("STOKER_DISTRIBUTE", "none"), cluster) == "none":
+    if choose_jax(asked, cluster) == "none":
         return
     own = first_use({"distributed.initialize"}, main_file())
     if own is not None:

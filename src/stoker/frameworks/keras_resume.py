@@ -18,6 +18,7 @@ from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
 from .interval import LEAST_SHARE, seconds_until_save
 from .keras_order import Order, Place, is_arrays, put_in_order
+from .steps import meter
 from .words import Refused, say
 
 STOPPED_EXIT_CODE = 143
@@ -221,6 +222,7 @@ class _Saving:
         self._known = known
         self._order: Optional[Order] = None
         self._save_seconds = 0.0
+        self._meter = meter()
         self._next_at = time.monotonic() + resume.seconds_until_save(0.0)
         self._epoch_began_at = time.monotonic()
         self._must_stop = False
@@ -342,6 +344,8 @@ class _Saving:
         }
         try:
             self._save_seconds = self._resume.save(self._model, state)
+            if self._meter is not None:
+                self._meter.aside(self._save_seconds)
         except OSError as error:
             say(f"a checkpoint could not be written, the one before is kept: {error}")
         self._next_at = time.monotonic() + self._resume.seconds_until_save(self._save_seconds)

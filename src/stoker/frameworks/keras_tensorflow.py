@@ -6,15 +6,17 @@ import os
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import truth
 from .choice import choose_keras
 from .cluster import Cluster, cluster_of
-from .keras_resume import Resume
 from .program import first_use, main_file
 from .together import begin_alike
 from .words import Refused, say
+
+if TYPE_CHECKING:
+    from .keras_resume import Resume  # brings numpy
 
 _STRATEGIES = frozenset(
     "MirroredStrategy MultiWorkerMirroredStrategy ParameterServerStrategy CentralStorageStrategy OneDeviceStrategy "
@@ -26,8 +28,7 @@ _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16", "fp32": "float32
 def prepare_tensorflow(tensorflow: ModuleType) -> None:
     """Workers have to find each other before the first operation: where the program will use Keras, it comes now."""
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-    uses_keras = first_use({"keras"}, main_file()) is not None
-    if asked() and uses_keras and backend == "tensorflow":
+    if asked() and backend == "tensorflow" and first_use({"keras"}, main_file()) is not None:
         is_legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
         import_module("tf_keras" if is_legacy else "keras")
 
@@ -69,6 +70,8 @@ def asked() -> str:
 
 
 def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
+    if not asked() and not os.environ.get("STOKER_CHECKPOINTS"):
+        return
     from .keras_fit import Fit
 
     cluster = cluster_of(os.environ)
@@ -104,6 +107,8 @@ def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> Optional[Re
         raise Refused(
             f"--checkpoints has nowhere to write: {where}", "give --job-dir gs://BUCKET/FOLDER or --job-dir /FOLDER"
         )
+    from .keras_resume import Resume
+
     return Resume(keras, tensorflow, cluster, os.path.join(folder, "fit"), 0.0 if every == "auto" else float(every))
 
 

@@ -10,6 +10,25 @@ _HERE = __file__.replace("\\", "/").rpartition("/")[0]
 _ARCHIVE = _HERE.rpartition("/")[0]
 
 
+_FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "torch", "jax")
+"""Those that hooks.py has adapters for. Nothing of ours is imported before one of them is: Python starts as quickly as ever."""
+
+
+class _Watcher(object):
+    """Lets hooks.py find the frameworks."""
+
+    def find_spec(self, name, path=None, target=None):
+        """The spec of a framework, whose adapter will be called; None for everything else."""
+        if name not in _FRAMEWORKS:
+            return None
+        try:
+            from stoker.frameworks.hooks import find
+        except Exception as error:
+            _say(error)
+            return None
+        return find(self, name, path, target)
+
+
 class _Finder(object):
     """Finds `stoker.frameworks` in the archive of the runtime; `stoker` itself only where it is not installed."""
 
@@ -27,11 +46,15 @@ class _Finder(object):
 
 def _install():
     sys.path[:] = [path for path in sys.path if path != _HERE]
+    if any(type(finder).__name__ == "_Watcher" for finder in sys.meta_path):
+        return
     sys.meta_path.insert(0, _Finder("stoker.frameworks", _ARCHIVE + "/stoker"))
+    sys.meta_path.insert(0, _Watcher())
     sys.meta_path.append(_Finder("stoker", _ARCHIVE))
-    from stoker.frameworks.hooks import install
 
-    install()
+
+def _say(error):
+    sys.stderr.write("stoker: the program's frameworks are not adapted: %r\n" % (error,))
 
 
 def _next():
@@ -49,5 +72,5 @@ if sys.version_info >= (3, 9):
     try:
         _install()
     except Exception as error:
-        sys.stderr.write("stoker: the program's frameworks are not adapted: %r\n" % (error,))
+        _say(error)
     _next()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import time
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Dict, List
@@ -18,6 +19,7 @@ from . import truth
 from .choice import choose_torch
 from .cluster import Cluster, cluster_of
 from .program import first_use, launcher, main_file
+from .steps import meter
 from .together import begin_alike, elsewhere
 from .torch_data import Share
 from .words import Refused, say
@@ -41,6 +43,8 @@ def prepare_torch(torch: ModuleType) -> None:
     if os.environ.get("STOKER_CHECKPOINTS"):
         say("--checkpoints is for Keras' fit: a PyTorch program saves by itself, in $STOKER_CHECKPOINT_DIR")
     asked = os.environ.get("STOKER_DISTRIBUTE", "none")
+    if asked == "none":
+        return
     cluster = cluster_of(os.environ)
     own = first_use(_OWN, main_file())
     if asked in ("auto", "ddp", "fsdp") and launcher():
@@ -71,6 +75,7 @@ class Loop:
         self._optimizers: Dict[int, Any] = {}
         self._averaged: set[int] = set()  # optimizers whose gradients are averaged for the next step
         self._steps = 0
+        self._meter = meter()
         self._share = Share(torch, cluster, self._is_whole_model)
         self._saved: Dict[str, str] = {}  # what others than the chief have saved: path → where it really is
 
@@ -192,8 +197,13 @@ class Loop:
                 has = [float(parameter.grad is not None) for parameter in parameters]
                 parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
                 flat = torch.cat([torch.tensor(has, device=device, dtype=dtype), *(part.reshape(-1) for part in parts)])
+                if flat.is_cuda:
+                    torch.cuda.current_stream(device).synchronize()  # the next line but one would wait for it, too
+                began = time.perf_counter()
                 self._together.all_reduce(flat)
                 counts, found = flat[: len(has)].tolist(), flat[len(has) :].div_(self._cluster.processes)
+                if self._meter is not None:
+                    self._meter.together(time.perf_counter() - began)
                 for parameter, count, part in zip(parameters, counts, found.split([p.numel() for p in parameters])):
                     if count and parameter.grad is None:
                         parameter.grad = part.view_as(parameter).clone()

@@ -7,6 +7,7 @@ import os
 from typing import Any, Dict
 
 from .cluster import Cluster
+from .steps import meter
 from .words import Refused, say
 
 FILE_NAME = "training.json"
@@ -37,6 +38,9 @@ def left(why: str) -> None:
 
 
 def _write(seen: Dict[str, Any]) -> None:
+    measures = meter()
+    if measures is not None:
+        measures.note(seen)
     beat_file = os.environ.get("STOKER_BEAT_FILE")
     if not beat_file:
         return

@@ -20,6 +20,7 @@ from .processes import become_reaper, descendants
 from .program import Ended, Program
 from .sandbox import Sandbox
 from .server import Refused, Server
+from .steps import FILE_NAME, StepsFile
 from .wiring import Cluster, wiring
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ _MOST_MESSAGE_CHARACTERS = 2048
 _ARCHIVE_SUFFIX = ".pyz"
 _HOOKS = "hooks"  # in the archive, as zipapp.py packs it
 SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
-_ASKS_FOR_HOOKS = frozenset({"STOKER_DISTRIBUTE", "STOKER_PRECISION", "STOKER_CHECKPOINTS"})
 # Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
 _OUR_NAMES = frozenset(
@@ -66,6 +66,7 @@ class Supervisor:
         signal.signal(signal.SIGINT, self._asked_to_stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake the wait
         self.log = Log(folder.log_file, Server(self.request))
+        self._steps = StepsFile(os.path.join(folder.beat_folder, FILE_NAME), self.log)
         server = Server(self.request)
         self.lease = Lease(self.request.get("lease"), lambda wait: server.post("beat", b"", wait), self._asked_to_stop)
 
@@ -140,16 +141,16 @@ class Supervisor:
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
         variables.update(self.sandbox.variables())
         variables.update(request["env"])
-        if self._hooks():
+        if "STOKER_DISTRIBUTE" in variables:
             variables.setdefault("PYTHONHASHSEED", "0")  # what a program keeps in sets has one order in all replicas
+        if self._hooks():
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (self._hooks(), variables.get("PYTHONPATH", "")) if p)
         return variables
 
     def _hooks(self) -> str:
-        """Where Python finds what adapts the program's frameworks; empty: nothing of it was asked for."""
-        is_asked = not _ASKS_FOR_HOOKS.isdisjoint(self.request["env"])
+        """Where Python finds what adapts and measures the program's frameworks; empty: we were not packed."""
         archive, is_packed, _ = __file__.partition(_ARCHIVE_SUFFIX)
-        return f"{archive}{_ARCHIVE_SUFFIX}/{_HOOKS}" if is_asked and is_packed else ""
+        return f"{archive}{_ARCHIVE_SUFFIX}/{_HOOKS}" if is_packed else ""
 
     def _join(self) -> Cluster:
         """Reserve our ports and wait for everybody else's. A replica that is alone knows everybody already."""
@@ -176,6 +177,7 @@ class Supervisor:
             self._tell(seen="UP", program_pid=program.pid)
             self._watch = None
             ended = program.wait(self._must_stop_or_is_quiet, self._wake, self.request["grace_seconds"])
+            self._steps.pass_on()
             if ended.code == 0 or not self._may_restart(ended, program.pid) or ended.was_stopped:
                 break
             code = self._exit_code(ended)
@@ -186,7 +188,8 @@ class Supervisor:
         return ended
 
     def _must_stop_or_is_quiet(self) -> bool:
-        """Asked several times a second while the program runs: whether it must stop; tells when it stands still."""
+        """Asked several times a second while the program runs: whether it must stop. Tells of its steps, and of a standstill."""
+        self._steps.pass_on()
         if self.request["hang_seconds"]:
             if self._watch is None and time.monotonic() - self._started_at > _STARTING_SECONDS:
                 from .hang import Watch  # not before the program has long been started

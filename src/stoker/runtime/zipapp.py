@@ -19,7 +19,8 @@ def build(folder: str) -> str:
     Beside each source lies its bytecode for the Python that packs; another Python finds that it does not fit and compiles.
     """
     house = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    files = {"__main__.py": _MAIN.encode(), "stoker/__init__.py": b""}
+    with open(os.path.join(house, "__init__.py"), "rb") as file:
+        files = {"__main__.py": _MAIN.encode(), "stoker/__init__.py": file.read()}
     for room in ("runtime", "frameworks"):
         for name in sorted(os.listdir(os.path.join(house, room))):
             if name.endswith(".py") and name not in ("__main__.py", "zipapp.py"):

@@ -1,4 +1,7 @@
-"""The output of jobs: one file per job, in the order of arrival. A line is kept once, however often it is shipped."""
+"""The output of jobs: one file per job, in the order of arrival. A line is kept once, however often it is shipped.
+
+What their programs tell of their steps comes the same way, as lines of a stream of its own, and is kept in a file beside it.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,15 @@ from stoker.core.ids import job_of_attempt
 
 from .log_file import LogFile, LogLine, read_lines
 
+STEPS = "steps"
+"""The stream of what programs tell of their steps; runtime/steps.py has the same."""
+
 MOST_REMEMBERED = 2000
 """So many jobs' numbers and indexes are in memory, those last used; another's are read from its file again."""
 
 
 class Logs:
-    """The files `logs/<project>/<job>.jsonl`. Safe to call from any thread."""
+    """The files `logs/<project>/<job>.jsonl`, and `<job>.steps.jsonl`. Safe to call from any thread."""
 
     def __init__(
         self,
@@ -41,16 +47,25 @@ class Logs:
 
     def append(self, attempt: str, replica: str, lines: Iterable[Mapping[str, Any]]) -> int:
         """Add what is new of {n, t, s, m}. Returns the replica's last number."""
-        job = job_of_attempt(attempt)
+        job, lines = job_of_attempt(attempt), list(lines)
+        told = [line for line in lines if line["s"] == STEPS]
+        if told:
+            self._file(_steps(job)).append(attempt, replica, told)
+            lines = [line for line in lines if line["s"] != STEPS]
         number, is_news = self._file(job).append(attempt, replica, lines)
         if is_news:
             for ring in self._listeners:
                 ring(job)
-        return number
+        return max(number, told[-1]["n"] if told else 0)
 
     def last_number(self, attempt: str, replica: str) -> int:
         """The number of the last line that is kept of a replica."""
-        return self._file(job_of_attempt(attempt)).last_number(attempt, replica)
+        job = job_of_attempt(attempt)
+        return max(self._file(name).last_number(attempt, replica) for name in (job, _steps(job)))
+
+    def steps(self, job: str) -> Iterator[LogLine]:
+        """What the programs of a job have told of their steps."""
+        return read_lines(self._path(_steps(job)))
 
     def read(self, job: str, offset: int = 0) -> Iterator[LogLine]:
         """The lines of a job from an offset on, as far as they are whole. Their moments are not exact."""
@@ -73,10 +88,11 @@ class Logs:
 
     def forget(self, job: str) -> None:
         """Drop the lines of a job that has ended, for good."""
-        with self._lock:
-            self._recent.pop(job, None)
-            self._used.pop(job, None)
-        self._path(job).unlink(missing_ok=True)
+        for name in (job, _steps(job)):
+            with self._lock:
+                self._recent.pop(name, None)
+                self._used.pop(name, None)
+            self._path(name).unlink(missing_ok=True)
 
     def listen(self, ring: Callable[[str], None]) -> None:
         """Call `ring(job)` whenever a job has new lines."""
@@ -95,3 +111,8 @@ class Logs:
 
     def _path(self, job: str) -> Path:
         return self._folder / f"{job}.jsonl"
+
+
+def _steps(job: str) -> str:
+    """What stands for a job in the name of the file of its steps: no job has a point in its name."""
+    return f"{job}.{STEPS}"

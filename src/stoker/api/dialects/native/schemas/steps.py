@@ -1,0 +1,68 @@
+"""How a job trains, as it is shown."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typing_extensions import TypedDict
+
+from .words import Time, says
+
+_UNKNOWN = "null where it is not known"
+_VALUES = "What it has reported, by name. What is no number is a word: nan, inf or -inf."
+
+
+class Point(TypedDict):
+    """Some steps of a replica, one after the other."""
+
+    at: Annotated[float, says(f"When they were over. {Time}", 1795190400.0)]
+    step: Annotated[int, says("The number of the last of them, counted from the start of its program.", 1200)]
+    steps_per_second: Annotated[float | None, says(f"How many a second; {_UNKNOWN}.", 8.1)]
+    data_wait_share: Annotated[
+        float | None, says(f"How much of their time it waited for data, 0 to 1; {_UNKNOWN}.", 0.04)
+    ]
+    values: Annotated[dict[str, float | str], says(_VALUES, {"loss": 0.31})]
+
+
+class ReplicaSteps(TypedDict):
+    """How one replica trains. Rates and shares are those of its last half minute, without its first step."""
+
+    replica: Annotated[str, says("Which replica.", "worker-0")]
+    step: Annotated[int, says("So many steps its program has done.", 1200)]
+    told_at: Annotated[float, says(f"When it last told. {Time}", 1795190400.0)]
+    steps_per_second: Annotated[float | None, says(f"Steps a second; {_UNKNOWN}.", 8.1)]
+    examples_per_second: Annotated[float | None, says(f"Examples a second; {_UNKNOWN}.", 259.0)]
+    step_seconds: Annotated[float | None, says(f"The mean time of a step, in seconds; {_UNKNOWN}.", 0.123)]
+    longest_step_seconds: Annotated[float, says("The longest step, in seconds.", 0.3)]
+    first_step_seconds: Annotated[
+        float | None, says(f"The first step of all, in which frameworks compile; {_UNKNOWN}.", 4.2)
+    ]
+    data_wait_share: Annotated[float | None, says(f"How much of its time it waits for data, 0 to 1; {_UNKNOWN}.", 0.04)]
+    together_share: Annotated[
+        float | None,
+        says(
+            f"How much of its time it waits for, or exchanges gradients with, other replicas, 0 to 1; {_UNKNOWN}.", 0.1
+        ),
+    ]
+    values: Annotated[dict[str, float | str], says(_VALUES, {"loss": 0.31})]
+    series: Annotated[list[Point], says("How it went, the oldest first.", [])]
+
+
+class Finding(TypedDict):
+    """Something to know of the training."""
+
+    code: Annotated[str, says("INPUT_BOUND, WAITS_FOR_DATA, STRAGGLER or NOT_A_NUMBER.", "STRAGGLER")]
+    text: Annotated[str, says("For people.", "worker-1 takes 120 ms of its own for a step, the others 80 ms")]
+    action: Annotated[str, says("What would help.", "look at its machine (stoker nodes list)")]
+
+
+class Training(TypedDict):
+    """How a job trains."""
+
+    attempt: Annotated[int | None, says("The attempt that is told of; null: none has told of any step.", 1)]
+    way: Annotated[str, says("How Stoker has distributed it, as its first step has shown; empty if it has not.", "")]
+    replicas_in_step: Annotated[
+        int | None, says("So many copies of the model train in step; null if nobody looked.", 3)
+    ]
+    replicas: Annotated[list[ReplicaSteps], says("Those that have told of steps, the chief first.", [])]
+    findings: Annotated[list[Finding], says("What is wrong with it, the worst first.", [])]

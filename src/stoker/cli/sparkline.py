@@ -1,0 +1,55 @@
+"""A series of numbers as a line of small bars."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+_BARS, _PLAIN = "▁▂▃▄▅▆▇█", "_.-=+*#@"
+_GAP, _BROKEN = " ", "×"
+
+
+def sparkline(numbers: Sequence[float | None], width: int, *, from_zero: bool = False) -> str:
+    """So many characters at the most. A None leaves a gap, what is no number is crossed out.
+
+    `from_zero`: a low bar is near nothing, not near the lowest number.
+    """
+    cells = [_mean(part) for part in _parts(numbers, width)]
+    finite = [cell for cell in cells if cell is not None and math.isfinite(cell)]
+    low = 0.0 if from_zero else min(finite, default=0.0)
+    span = max(finite, default=0.0) - low
+    bars = _bars()
+    return "".join(_bar(cell, low, span, bars) for cell in cells)
+
+
+def _bar(cell: float | None, low: float, span: float, bars: str) -> str:
+    if cell is None:
+        return _GAP
+    if not math.isfinite(cell):
+        return _BROKEN if bars is _BARS else "x"
+    if span <= 0:
+        return bars[len(bars) // 2]
+    return bars[max(0, min(len(bars) - 1, int((cell - low) / span * len(bars))))]
+
+
+def _parts(numbers: Sequence[float | None], width: int) -> list[Sequence[float | None]]:
+    """As many as there are numbers, or as fit: one character for each."""
+    count = min(len(numbers), width)
+    edges = [round(n * len(numbers) / count) for n in range(count + 1)] if count else []
+    return [numbers[low:high] for low, high in pairwise(edges)]
+
+
+def _mean(part: Sequence[float | None]) -> float | None:
+    known = [number for number in part if number is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _bars() -> str:
+    """Those that the terminal's letters have."""
+    try:
+        _BARS.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return _PLAIN
+    return _BARS

@@ -1,0 +1,126 @@
+"""`stoker metrics`: how a job trains, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from stoker.cli import session, show
+from stoker.cli.outlook import duration
+from stoker.cli.sparkline import sparkline
+
+Row = Mapping[str, Any]
+
+_WIDTH = 30
+_POINTS = 240
+_NO_STEPS = (
+    "no step was seen: Keras' fit and PyTorch's optimizers tell of theirs by themselves; "
+    "in another loop, call stoker.step(examples=…, loss=…) once a step"
+)
+
+
+@click.command("metrics")
+@session.job_argument
+@click.option("--attempt", type=click.IntRange(min=1), help="Of this attempt.  [default: the newest that has trained]")
+@session.project_option
+@session.json_option
+def command(job: str, attempt: int | None, project: str | None, as_json: bool) -> None:
+    """Show how JOB trains: steps and examples a second, what it waits for, its values such as loss, and who is slow.
+
+    Rates are those of the last half minute; a line of bars shows how it went, from the first step to the last.
+    """
+    client, project = session.client(), session.the_project(project)
+    training = client.steps(project, job, attempt=attempt or 0, points=_POINTS)
+    took = client.metrics(project, job)
+    if as_json:
+        show.data({"training": training, **took})
+        return
+    if training["replicas"]:
+        _show(training)
+    else:
+        show.note(_NO_STEPS)
+    for finding in training["findings"]:
+        show.warn(finding["text"])
+        show.note(f"  → {finding['action']}")
+    show.note(_took(took))
+
+
+def _show(training: Row) -> None:
+    if training["way"]:
+        count = training["replicas_in_step"]
+        several = f"on {count} replicas in step " if count and count > 1 else ""
+        show.progress(f"trains {several}({training['way']})")
+    headers = [
+        "REPLICA",
+        "STEP",
+        "STEPS/S",
+        "EXAMPLES/S",
+        "A_STEP",
+        "LONGEST",
+        "FIRST",
+        "DATA_WAIT",
+        "TOGETHER",
+        "STEPS/S SO FAR",
+    ]
+    show.table(headers, [_row(replica) for replica in training["replicas"]])
+    rows = list(_values(training["replicas"]))
+    if rows:
+        show.say("")
+        show.table(["VALUE", "REPLICA", "LAST", "FROM", "TO", "SO FAR"], rows)
+
+
+def _row(replica: Row) -> list[object]:
+    speeds = [point["steps_per_second"] for point in replica["series"]]
+    return [
+        replica["replica"],
+        replica["step"],
+        _number(replica["steps_per_second"]),
+        _number(replica["examples_per_second"]),
+        _time(replica["step_seconds"]),
+        _time(replica["longest_step_seconds"]),
+        _time(replica["first_step_seconds"]),
+        _share(replica["data_wait_share"]),
+        _share(replica["together_share"]),
+        sparkline(speeds, _WIDTH, from_zero=True),
+    ]
+
+
+def _values(replicas: Sequence[Row]) -> Iterator[list[object]]:
+    """The values of the first replica that has any, and those that differ from them elsewhere are the reader's affair."""
+    first = next((replica for replica in replicas if replica["values"]), None)
+    for name, last in first["values"].items() if first else ():
+        series = (
+            [None if name not in p["values"] else float(p["values"][name]) for p in first["series"]] if first else []
+        )
+        known = [number for number in series if number is not None]
+        if known and first:
+            bars = sparkline(series, _WIDTH)
+            yield [name, first["replica"], *map(_number, (float(last), min(known), max(known))), bars]
+
+
+def _took(took: Row) -> str:
+    held = took["preparing_seconds"] + took["running_seconds"]
+    parts = [f"{took['state']}: held its machines for {duration(held)}", f"{took['machine_hours']:.2f} machine hours"]
+    if took["accelerator_hours"]:
+        parts.append(f"{took['accelerator_hours']:.2f} GPU hours")
+    if took["cost_usd"] is not None:
+        parts.append(f"{took['cost_usd']:.2f} USD")
+    return ", ".join(parts)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if abs(value) < 1e6 else f"{value:.3e}"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _share(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.0f} %"

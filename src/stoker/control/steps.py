@@ -1,0 +1,277 @@
+"""How a job trains: its steps, from what its programs tell of them (frameworks/steps.py). Pure.
+
+Programs may tell anything, so what is no window is passed over. Thresholds: NVIDIA and Google call training input-bound from a
+third of its time on, and good below a tenth (tf.data, VLDB 2021; MLPerf Storage passes at 90 % utilisation).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+MOST_POINTS = 240
+"""Of a series: what is longer is joined, neighbour by neighbour."""
+
+RECENT_SECONDS = 30.0
+"""Rates are those of so much training, the last."""
+
+INPUT_WARNING, INPUT_SEVERE = 0.1, 1 / 3
+SLOW_FACTOR = 1.25
+_SLOW_SECONDS = 0.002  # what is below it is chance
+_MOST_VALUES = 30
+_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Some steps of one process, told together."""
+
+    at: float  # when it was told, in seconds since the epoch
+    step: int  # so many steps the process has done by then
+    steps: int
+    seconds: float  # of these steps
+    longest: float
+    examples: int
+    waited: float | None  # for data; None: not known
+    together: float | None  # for other processes; None: not known
+    values: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first step of its process, in which frameworks compile."""
+        return self.step == self.steps == 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Of one replica."""
+
+    replica: str
+    windows: Sequence[Window]  # of all its runs
+    way: str = ""  # how it was distributed, as its first step has shown
+    in_step: int = 1  # so many replicas of the model
+
+    @property
+    def last(self) -> Window:
+        """The newest."""
+        return self.windows[-1]
+
+    @property
+    def first_seconds(self) -> float | None:
+        """How long the very first step took."""
+        return next((window.seconds for window in self.windows if window.is_first), None)
+
+    @property
+    def recent(self) -> Window:
+        """The last half minute of training as one window; without the first step, if there are others."""
+        found: Window | None = None
+        for window in reversed(self.windows):
+            if found is not None and (window.is_first or window.step > found.step or found.seconds >= RECENT_SECONDS):
+                break
+            found = window if found is None or not found.steps else _joined(window, found)
+        assert found is not None
+        return found
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What it has reported last, by name."""
+        return {name: value for window in self.windows for name, value in window.values.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something to know of a training."""
+
+    code: str
+    text: str
+    action: str
+
+
+def step_seconds(window: Window) -> float | None:
+    """Of a step; None: there was none."""
+    return window.seconds / window.steps if window.steps else None
+
+
+def per_second(count: int, window: Window) -> float | None:
+    """A rate; None: it is not known."""
+    return count / window.seconds if count and window.seconds > 0 else None
+
+
+def share(part: float | None, window: Window) -> float | None:
+    """Of the time of its steps; None: it is not known."""
+    return None if part is None or window.seconds <= 0 else min(1.0, part / window.seconds)
+
+
+def progress_of(lines: Iterable[tuple[str, str]]) -> list[Progress]:
+    """What the replicas of one attempt have told: (replica, line), in the order in which it came."""
+    windows: dict[str, list[Window]] = {}
+    seen: dict[str, tuple[str, int]] = {}
+    for replica, line in lines:
+        told = _told(line)
+        if "way" in told:
+            seen[replica] = (str(told["way"])[:60], _count(told.get("replicas")) or 1)
+            continue
+        window = _window(told)
+        if window is not None:
+            windows.setdefault(replica, []).append(window)
+    return [
+        Progress(replica=name, windows=found, way=seen.get(name, ("", 1))[0], in_step=seen.get(name, ("", 1))[1])
+        for name, found in sorted(windows.items(), key=lambda item: _order(item[0]))
+    ]
+
+
+def series(windows: Sequence[Window], most: int = MOST_POINTS) -> list[Window]:
+    """The windows, so joined that there are not too many. The first step stays alone."""
+    found = list(windows)
+    while len(found) > most:
+        joined: list[Window] = []
+        for window in found:
+            before = joined[-1] if joined else None
+            if before is not None and len(joined) % 2 == 0 and not before.is_first and window.step > before.step:
+                joined[-1] = _joined(before, window)
+            else:
+                joined.append(window)
+        if len(joined) == len(found):
+            return found[:: -(-len(found) // most)]  # runs that have one window each
+        found = joined
+    return found
+
+
+def findings(training: Sequence[Progress]) -> list[Finding]:
+    """What is wrong with a training, the worst first."""
+    return [*_not_numbers(training), *_waits_for_data(training), *_is_slow(training)]
+
+
+def _not_numbers(training: Sequence[Progress]) -> Iterable[Finding]:
+    for progress in training:
+        for name, value in progress.values.items():
+            if not math.isfinite(value):
+                since = next(w.step for w in progress.windows if not math.isfinite(w.values.get(name, 0.0)))
+                yield Finding(
+                    code="NOT_A_NUMBER",
+                    text=f"{name} of {progress.replica} is {value}, since step {since} or shortly before",
+                    action="lower the learning rate, clip gradients, or look for zeros that are divided by and logarithms",
+                )
+                return
+
+
+def _waits_for_data(training: Sequence[Progress]) -> Iterable[Finding]:
+    shares = {p.replica: found for p in training for found in [share(p.recent.waited, p.recent)] if found is not None}
+    if not shares:
+        return
+    worst = max(shares, key=lambda name: shares[name])
+    if shares[worst] < INPUT_WARNING:
+        return
+    most = f"{100 * shares[worst]:.0f} % of its time"
+    gain = f"; without that, it would be {1 / max(0.01, 1 - shares[worst]):.1f} times as quick"
+    yield Finding(
+        code="INPUT_BOUND" if shares[worst] >= INPUT_SEVERE else "WAITS_FOR_DATA",
+        text=f"{worst} waits for data {most}{gain}",
+        action="read by several workers and ahead of time (num_workers, prefetch), prepare the data once and keep it in large"
+        " files, or ask for more vCPUs for each GPU",
+    )
+
+
+def _is_slow(training: Sequence[Progress]) -> Iterable[Finding]:
+    """The one that the others wait for. Those in step take equally long; what differs is what each does by itself."""
+    own: dict[str, float] = {}
+    for progress in training:
+        recent, whole = progress.recent, step_seconds(progress.recent)
+        if whole is not None and not recent.is_first:
+            own[progress.replica] = whole - (recent.together or 0.0) / recent.steps
+    if len(own) < 2:
+        return
+    slowest = max(own, key=lambda name: own[name])
+    others = median(seconds for name, seconds in own.items() if name != slowest)
+    if own[slowest] < SLOW_FACTOR * others or own[slowest] - others < _SLOW_SECONDS:
+        return
+    recent = next(p.recent for p in training if p.replica == slowest)
+    waits = (recent.waited or 0.0) / max(1, recent.steps)
+    because = ", most of the difference waiting for data" if waits > (own[slowest] - others) / 2 else ""
+    yield Finding(
+        code="STRAGGLER",
+        text=f"{slowest} takes {_milliseconds(own[slowest])} of its own for a step, the others {_milliseconds(others)}{because}",
+        action="look at its machine (stoker nodes list), and whether its share of the data is harder than the others'",
+    )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def _joined(one: Window, other: Window) -> Window:
+    """Two that follow each other. What is not known of one is taken to be as in the other."""
+    return Window(
+        at=other.at,
+        step=other.step,
+        steps=one.steps + other.steps,
+        seconds=one.seconds + other.seconds,
+        longest=max(one.longest, other.longest),
+        examples=one.examples + other.examples,
+        waited=_sum(one, one.waited, other, other.waited),
+        together=_sum(one, one.together, other, other.together),
+        values={**one.values, **other.values},
+    )
+
+
+def _sum(one: Window, part: float | None, other: Window, other_part: float | None) -> float | None:
+    if part is None and other_part is None:
+        return None
+    whole, known = one.seconds + other.seconds, (part or 0.0) + (other_part or 0.0)
+    told = (one.seconds if part is not None else 0.0) + (other.seconds if other_part is not None else 0.0)
+    return known * whole / told if told > 0 else known
+
+
+def _told(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _window(told: Mapping[str, Any]) -> Window | None:
+    at, step, steps = _number(told.get("t")), _count(told.get("step")), _count(told.get("steps"))
+    seconds, longest = _number(told.get("seconds")), _number(told.get("longest"))
+    if at is None or step is None or steps is None or seconds is None or steps > step:
+        return None
+    named = told.get("values")
+    return Window(
+        at=at,
+        step=step,
+        steps=steps,
+        seconds=seconds,
+        longest=longest or 0.0,
+        examples=_count(told.get("examples")) or 0,
+        waited=_number(told.get("waited")),
+        together=_number(told.get("together")),
+        values=dict(_values(named)) if isinstance(named, dict) else {},
+    )
+
+
+def _values(named: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
+    for name, value in list(named.items())[:_MOST_VALUES]:
+        number = _WORDS.get(value) if isinstance(value, str) else value
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            yield name[:60], float(number) if abs(number) < 1e300 or not math.isfinite(number) else math.inf
+
+
+def _number(value: object) -> float | None:
+    """What can be a time."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        return None
+    return float(value)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
+
+
+def _order(replica: str) -> tuple[int, str, int]:
+    """The chief first, then by role and number."""
+    role, _, index = replica.rpartition("-")
+    return (0 if role in ("chief", "master") else 1, role, int(index) if index.isdigit() else 0)

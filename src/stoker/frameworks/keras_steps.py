@@ -1,0 +1,261 @@
+"""Steps of Keras' `fit`, on any backend: each begins when Keras says that its batch begins, and is over when the next one does.
+
+How long a step waits for data cannot be seen from Python where the framework fetches it within its compiled step (TensorFlow).
+There the data tell it themselves: on one device the dataset notes when it was asked, and when it answers. That costs some tenths
+of a millisecond, so where steps are short it is done in some epochs only.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import time
+from typing import Any, Dict, Optional
+
+from .cluster import cluster_of
+from .steps import Meter, meter
+
+_DEFAULT_BATCH = 32  # of Keras
+_SHORT_SECONDS = 0.04  # a step for which it would be too much to time its data always
+_ONE_IN = 20  # so much of the time it is done then
+_WINDOWS = 10  # and at most once in so many windows
+_SEVERAL_WORKERS = ("CollectiveAllReduceStrategy", "_CollectiveAllReduceStrategyExperimental")
+
+
+def measure(keras: Any) -> None:
+    """Measure the steps of this process from now on, if somebody would hear of them."""
+    found = meter()
+    if found is not None:
+        Steps(keras, found).put_in_place()
+
+
+class Steps:
+    """Those of one process."""
+
+    def __init__(self, keras: Any, meter: Meter) -> None:
+        self._keras = keras
+        self._meter = meter
+        self._data: Optional[Data] = None
+
+    def put_in_place(self) -> None:
+        """From now on every `fit` has one callback more."""
+        fit, steps = self._keras.Model.fit, self
+        signature = inspect.signature(fit)
+
+        @functools.wraps(fit)
+        def fit_measured(model: Any, *args: Any, **words: Any) -> Any:
+            bound = signature.bind(model, *args, **words)
+            callback = steps._callback(model, steps._batch(model, bound.arguments))
+            before, steps._meter.kept_by = steps._meter.kept_by, "fit"  # on PyTorch its optimizer would be seen, too
+            given: Any = bound.arguments.get("callbacks")
+            if hasattr(given, "append") and hasattr(given, "callbacks"):
+                given.append(callback)  # a CallbackList
+            elif isinstance(given, (list, tuple)):
+                bound.arguments["callbacks"] = [callback, *given]
+            else:
+                bound.arguments["callbacks"] = [callback] if given is None else [callback, given]
+            try:
+                return fit(*bound.args, **bound.kwargs)
+            finally:
+                steps._meter.kept_by = before
+                if steps._data is not None:
+                    steps._data.is_wanted = False
+
+        self._keras.Model.fit = fit_measured
+
+    def _batch(self, model: Any, asked: Dict[str, Any]) -> int:
+        """How many examples a step of this process has; 0: that is not known yet."""
+        data = asked.get("x")
+        spec = getattr(data, "element_spec", None)
+        if spec is not None:
+            first = next(iter(sys.modules["tensorflow"].nest.flatten(spec)), None)
+            size = first.shape[0] if first is not None and first.shape.rank else None
+        elif hasattr(data, "shape") or isinstance(data, (list, tuple, dict)):
+            size = asked.get("batch_size") or _DEFAULT_BATCH
+        else:
+            size = None
+        strategy = type(getattr(model, "distribute_strategy", None)).__name__
+        return (size or 0) // (cluster_of(os.environ).processes if strategy in _SEVERAL_WORKERS else 1)
+
+    def _callback(self, model: Any, batch: int) -> Any:
+        self._data = self._data or self._new_data()
+        data, strategy = self._data, getattr(model, "distribute_strategy", None)
+        if data is not None and (strategy is None or strategy.num_replicas_in_sync > 1):
+            data = None  # replicas have their data fetched ahead: what they wait for, nobody can tell
+        if data is not None:
+            data.is_wanted = True
+        return _callback(self._keras, Epochs(self._meter, data, model, batch))
+
+    def _new_data(self) -> Optional[Data]:
+        tensorflow = sys.modules.get("tensorflow")
+        config: Any = getattr(self._keras, "config", None)  # Keras 2 has no such thing, and is on TensorFlow always
+        is_tensorflow = not hasattr(config, "backend") or config.backend() == "tensorflow"
+        return Data(tensorflow) if tensorflow is not None and is_tensorflow else None
+
+
+class Epochs:
+    """One call of `fit`, by what Keras calls at its events."""
+
+    def __init__(self, meter: Meter, data: Optional[Data], model: Any, batch: int) -> None:
+        self._meter = meter
+        self._data = data
+        self._model = model
+        self._batch = batch
+        self._began: Optional[int] = None  # the batch that goes on
+        self._is_first = self._was_wanted = True
+        self._epoch_began_at = self._timed_at = time.perf_counter()
+        self._timed_seconds = 0.0
+        self.logs: Any = None
+
+    def begin_epoch(self) -> None:
+        """Decide whether this one's data are timed."""
+        self._end_step()
+        if self._data is None:
+            return
+        now = time.perf_counter()
+        if self._was_wanted:
+            self._timed_seconds, self._timed_at = now - self._epoch_began_at, now
+        self._epoch_began_at = now
+        pause = max(_WINDOWS * self._meter.window_seconds, _ONE_IN * self._timed_seconds)
+        is_wanted = self._is_first or self._meter.mean_seconds >= _SHORT_SECONDS or now - self._timed_at >= pause
+        if is_wanted != self._was_wanted:
+            self._meter.tell()  # a window is of one kind
+        self._is_first, self._data.is_wanted, self._was_wanted = False, is_wanted, is_wanted
+        self._data.begin()
+
+    def begin_batch(self, batch: int) -> None:
+        """What was before is over."""
+        if self._began is None:
+            self._meter.begin()
+            if self._data is not None:
+                self._data.begin()
+        else:
+            self._step(max(1, batch - self._began))
+        self._began = batch
+
+    def pause(self) -> None:
+        """What comes now is no step: it evaluates."""
+        self._end_step()
+        if self._data is not None and self._data.is_wanted:
+            self._data.is_wanted = False
+
+    def end_epoch(self, logs: Any) -> None:
+        """With its metrics."""
+        self._end_step()
+        self._meter.report(dict(logs or {}))
+
+    def _end_step(self) -> None:
+        if self._began is not None:
+            self._look_at_data()
+            self._step(max(1, int(getattr(self._model, "steps_per_execution", 1) or 1)))
+        self._began = None
+
+    def _step(self, steps: int) -> None:
+        if self.logs:
+            self._meter.report(self.logs)
+            self.logs = None
+        if self._meter.is_due:
+            self._look_at_data()
+        self._meter.step(steps, self._batch * steps)
+
+    def _look_at_data(self) -> None:
+        waited, examples = self._data.take() if self._data is not None else (None, 0)
+        if waited is not None:
+            self._meter.waited(waited)
+            self._batch = examples or self._batch
+
+
+def _callback(keras: Any, epochs: Epochs) -> Any:
+    class Measures(keras.callbacks.Callback):  # type: ignore[misc]
+        """Asks nothing of a device: what a step has returned is kept as it is."""
+
+        async_safe = True  # of Keras 3: it need not wait for the values of a step because of us
+        _supports_tf_logs = True  # of Keras 2: the same
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            epochs.begin_epoch()
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            epochs.begin_batch(batch)
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            epochs.logs = logs
+
+        def on_test_begin(self, logs: Any = None) -> None:
+            epochs.pause()
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            epochs.end_epoch(logs)
+
+    return Measures()
+
+
+class Data:
+    """The datasets that a `fit` on one device goes through."""
+
+    def __init__(self, tensorflow: Any) -> None:
+        self._tensorflow = tensorflow
+        self.is_wanted = False
+        self._is_timed = False
+        with tensorflow.device("CPU:0"):
+            self._waited, self._examples, self._count = (
+                tensorflow.Variable(tensorflow.constant(0, kind), trainable=False)
+                for kind in (tensorflow.float64, tensorflow.int64, tensorflow.int64)
+            )
+        iterate, data = tensorflow.data.Dataset.__iter__, self
+
+        @functools.wraps(iterate)
+        def iterate_timed(dataset: Any) -> Any:
+            if not data.is_wanted or not tensorflow.executing_eagerly():
+                return iterate(dataset)
+            return iterate(data._timed(dataset))
+
+        tensorflow.data.Dataset.__iter__ = iterate_timed
+
+    def begin(self) -> None:
+        """Forget what was before."""
+        for variable in (self._waited, self._examples, self._count):
+            variable.assign(0)
+
+    def take(self) -> "tuple[Optional[float], int]":
+        """How long one has waited since the last time (None: nobody has looked), and the examples of a step."""
+        count = int(self._count.numpy())
+        if not count:
+            return None, 0
+        found = float(self._waited.numpy()), round(int(self._examples.numpy()) / count)
+        self.begin()
+        return found
+
+    def _timed(self, dataset: Any) -> Any:
+        """The same data, timed: made once, for tracing it costs more than it does."""
+        found = getattr(dataset, "_stoker_timed", None)
+        if found is None:
+            try:
+                found = self._made(dataset)
+            except Exception:  # whatever is in it that cannot stand in a pair: it is not timed then
+                found = dataset
+            dataset._stoker_timed = found
+        return found
+
+    def _made(self, dataset: Any) -> Any:
+        tensorflow = self._tensorflow
+
+        def asked(_: Any) -> Any:
+            return tensorflow.timestamp()
+
+        def answered(at: Any, element: Any) -> Any:
+            self._waited.assign_add(tensorflow.timestamp() - at)
+            self._count.assign_add(1)
+            first = tensorflow.nest.flatten(element)[0]
+            if isinstance(first, tensorflow.Tensor) and first.shape.rank:
+                self._examples.assign_add(tensorflow.shape(first, out_type=tensorflow.int64)[0])
+            return element
+
+        times = tensorflow.data.Dataset.counter().map(asked)
+        found = tensorflow.data.Dataset.zip((times, dataset)).map(answered)
+        options = tensorflow.data.Options()
+        options.experimental_optimization.inject_prefetch = False  # or it would be somebody else who asks
+        found = found.with_options(options)
+        return found if found.element_spec == dataset.element_spec else dataset

@@ -1,0 +1,244 @@
+"""Steps of training, counted and timed: by the hooks of frameworks, or by a program's own `stoker.step()`.
+
+What a process measures it tells in windows, one line of JSON each, in a file beside that of its beat; the supervisor sends them
+on. The first step, in which frameworks compile, has a window of its own; the others grow from a second to a minute. All times are
+in seconds.
+
+    {"t": time, "step": steps so far, "steps": 20, "seconds": 1.02, "longest": 0.07, "examples": 640, "waited": 0.3,
+     "together": 0.1, "aside": 0.0, "values": {"loss": 0.31}}
+
+`seconds`: of these steps, all in all; `waited` of them for data, `together` for other processes (null: not known). `aside`: what
+was done between steps and is no part of them, such as saving and evaluating.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import math
+import os
+import time
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, TypeVar
+
+from .words import say
+
+FILE_NAME = "steps.jsonl"
+"""In the folder of the beat. runtime/steps.py reads it."""
+
+SWITCH = "STOKER_STEP_METRICS"
+"""A variable of the job's: `none` measures nothing."""
+
+SHORTEST_SECONDS = 1.0
+LONGEST_SECONDS = 60.0
+_SHARE = 1 / 100  # of the time so far: the longer it trains, the longer a window
+MOST_VALUES = 30
+LONGEST_NAME = 60
+
+Item = TypeVar("Item")
+
+
+class Meter:
+    """What one process measures."""
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        clock: Callable[[], float] = time.perf_counter,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """`write` is given each window's line."""
+        self._write = write
+        self._clock = clock
+        self._wall = wall
+        self._began_at = self._since = clock()
+        self._due = 0.0  # the first step is told at once
+        self._values: Dict[str, Any] = {}
+        self._has_news = False
+        self.kept_by = ""  # who says when a step is over; empty: whoever sees one
+        self.step_count = 0
+        self._mean_seconds = 0.0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._steps, self._seconds, self._longest, self._examples = 0, 0.0, 0.0, 0
+        self._waited: Optional[float] = None
+        self._together: Optional[float] = None
+        self._aside = self._step_aside = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next step will be told."""
+        return self._clock() >= self._due
+
+    @property
+    def window_seconds(self) -> float:
+        """How long a window is by now."""
+        return max(SHORTEST_SECONDS, min(LONGEST_SECONDS, (self._clock() - self._began_at) * _SHARE))
+
+    @property
+    def mean_seconds(self) -> float:
+        """Of the steps of the last window that was told."""
+        return self._mean_seconds
+
+    def begin(self) -> None:
+        """The next step begins now: what was since the last one is no part of it."""
+        now = self._clock()
+        if self.step_count:
+            self._aside += now - self._since
+        self._since, self._step_aside = now, 0.0
+
+    def step(self, steps: int = 1, examples: int = 0) -> None:
+        """A step is over, or several at once, with so many examples together."""
+        now = self._clock()
+        took = max(0.0, now - self._since - self._step_aside)
+        self._since, self._step_aside = now, 0.0
+        self.step_count += steps
+        self._steps += steps
+        self._seconds += took
+        self._examples += examples
+        each = took / steps
+        if each > self._longest:
+            self._longest = each
+        if now >= self._due:
+            self.tell()
+
+    def waited(self, seconds: float) -> None:
+        """So long, within this step, it waited for data."""
+        self._waited = (self._waited or 0.0) + seconds
+
+    def together(self, seconds: float) -> None:
+        """So long, within this step, it waited for other processes, or exchanged something with them."""
+        self._together = (self._together or 0.0) + seconds
+
+    def aside(self, seconds: float) -> None:
+        """So long, between two steps, it did something else."""
+        self._aside += seconds
+        self._step_aside += seconds
+
+    def report(self, values: Dict[str, Any]) -> None:
+        """Name values of the training: numbers, or what can become one. They are looked at when they are told, not before."""
+        self._values.update(values)
+        self._has_news = True
+
+    def note(self, seen: Dict[str, Any]) -> None:
+        """Tell what was seen of the training, beside its steps."""
+        self._write(json.dumps(seen))
+
+    def tell(self) -> None:
+        """Write what there is since the last window."""
+        if not self._steps and not self._has_news:
+            return
+        now = self._clock()
+        found = {
+            "t": round(self._wall(), 3),
+            "step": self.step_count,
+            "steps": self._steps,
+            "seconds": round(self._seconds, 6),
+            "longest": round(self._longest, 6),
+            "examples": self._examples,
+            "waited": None if self._waited is None else round(self._waited, 6),
+            "together": None if self._together is None else round(self._together, 6),
+            "aside": round(self._aside, 6),
+            "values": _numbers(self._values),
+        }
+        self._values, self._has_news = {}, False
+        self._mean_seconds = self._seconds / self._steps if self._steps else self._mean_seconds
+        self._clear()
+        # What it took to look at values, which may wait for a device, is measured with the next step, as it would be without us.
+        self._due = now + self.window_seconds
+        self._write(json.dumps(found))
+
+
+def _numbers(values: Dict[str, Any]) -> Dict[str, Any]:
+    """Values as numbers. Those that are none are words: `nan`, `inf`, `-inf`; what cannot be a number is left out."""
+    found: Dict[str, Any] = {}
+    for name, value in values.items():
+        try:
+            number = float(value)
+        except Exception:  # whatever an array of many elements says to it
+            continue
+        found[str(name)[:LONGEST_NAME]] = number if math.isfinite(number) else str(number)
+        if len(found) == MOST_VALUES:
+            break
+    return found
+
+
+_meters: Dict[int, Optional[Meter]] = {}  # by process, so that one that is forked has its own
+
+
+def meter() -> Optional[Meter]:
+    """The meter of this process; None: nothing is to be measured, or nobody would hear of it."""
+    own = os.getpid()
+    if own not in _meters:
+        _meters[own] = _new_meter()
+    return _meters[own]
+
+
+def _new_meter() -> Optional[Meter]:
+    beat_file = os.environ.get("STOKER_BEAT_FILE")
+    if not beat_file or os.environ.get(SWITCH) == "none":
+        return None
+    found = Meter(_File(os.path.join(os.path.dirname(beat_file), FILE_NAME)).write)
+    atexit.register(found.tell)
+    return found
+
+
+class _File:
+    """The file of windows, in which one process of a replica writes: the first whose step is over."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = -1
+        self._is_anothers = False
+
+    def write(self, line: str) -> None:
+        """Add a line, unless the file is another process's."""
+        if self._is_anothers:
+            return
+        try:
+            if self._descriptor < 0:
+                import fcntl  # where jobs run, it is there; where somebody only tries a program, perhaps not
+
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(self._descriptor, line.encode() + b"\n")
+        except BlockingIOError:
+            self._is_anothers = True
+        except OSError as error:
+            say(f"steps are not told: {error}")
+
+
+def step(examples: int = 0, **values: Any) -> None:
+    """Say that a step of training is over, in a loop of the program's own.
+
+    `examples`: so many it has trained on. Values, such as `loss`, may be numbers, or arrays of one on a device: they are looked
+    at now and then only. Does nothing outside of a job.
+    """
+    found = meter()
+    if found is not None:
+        found.kept_by = "the program"
+        if values:
+            found.report(values)
+        found.step(1, int(examples))
+
+
+def report(**values: Any) -> None:
+    """Name values of the training, such as `loss=loss`, that `stoker metrics` is to show. Does nothing outside of a job."""
+    found = meter()
+    if found is not None:
+        found.report(values)
+
+
+def reading(data: Iterable[Item]) -> Iterator[Item]:
+    """Go through data, and measure how long the training waits for it: `for batch in stoker.reading(loader)`."""
+    found = meter()
+    items = iter(data)
+    while True:
+        began = time.perf_counter()
+        try:
+            item = next(items)
+        except StopIteration:
+            return
+        if found is not None:
+            found.waited(time.perf_counter() - began)
+        yield item
