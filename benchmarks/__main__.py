@@ -27,6 +27,7 @@ PARTS = {
     "replicas": "the server's CPU for 1,000 replicas that run, beat and print",
     "noisy": "what a job that prints 100 MB a minute costs the others",
     "hour": "the control plane's memory over an hour of virtual time",
+    "steps": "what it costs a step of training to be measured",
     "tick": "one decision in a large cluster",
     "ray_start": "from submit to the first line on a Ray cluster, beside Ray Jobs and a bare actor",
     "ray_short": "500 short jobs on a Ray cluster, beside bare tasks and Ray Jobs",

@@ -93,7 +93,7 @@ def ratio(samples: Sequence[float], peers: Sequence[float]) -> float | None:
 
 def shown(value: float, unit: str) -> str:
     """`0.071 s`, `4.2 ms`, `212/s`."""
-    digits = _DIGITS[unit] if abs(value) >= 10 or unit not in ("ms", "MB") else 1
+    digits = _DIGITS[unit] if abs(value) >= 10 or unit not in ("ms", "MB", "%") else 1
     return f"{value:,.{digits}f}" + ("" if unit == "/s" else " ") + unit
 
 

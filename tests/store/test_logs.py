@@ -299,3 +299,19 @@ def test_a_line_that_is_none_of_ours_hides_no_other(tmp_path: Path, damaged: byt
     path.write_bytes(fine % 1 + damaged + b"\n" + fine % 2)
     found = list(read_lines(path))
     assert [line.n for line in found] == [1, 2] and found[1].offset == path.stat().st_size
+
+
+def told(n: int) -> dict[str, object]:
+    return {**line(n, f"step {n}"), "s": "steps"}
+
+
+def test_what_programs_tell_of_their_steps_is_kept_beside_their_output(tmp_path: Path) -> None:
+    logs, rung = Logs(tmp_path), list[str]()
+    logs.listen(rung.append)
+    assert logs.append("p/j.1", "chief-0", [line(1), told(2), line(3), told(4)]) == 4
+    assert logs.append("p/j.1", "chief-0", [told(4), told(5)]) == 5
+    assert [n for _, n, _ in read(logs)] == [1, 3] and rung == ["p/j"], "nobody who follows the output is woken"
+    assert [(found.n, found.text) for found in logs.steps("p/j")] == [(n, f"step {n}") for n in (2, 4, 5)]
+    assert Logs(tmp_path).last_number("p/j.1", "chief-0") == 5, "another server goes on after it"
+    logs.forget("p/j")
+    assert list(logs.steps("p/j")) == [] and not list((tmp_path / "p").iterdir())

@@ -178,8 +178,14 @@ def _new_meter() -> Optional[Meter]:
     beat_file = os.environ.get("STOKER_BEAT_FILE")
     if not beat_file or os.environ.get(SWITCH) == "none":
         return None
-    found = Meter(_File(os.path.join(os.path.dirname(beat_file), FILE_NAME)).write)
-    atexit.register(found.tell)
+    found, own = Meter(_File(os.path.join(os.path.dirname(beat_file), FILE_NAME)).write), os.getpid()
+
+    def tell_the_last() -> None:
+        """A fork ends with this, too, and has nothing to tell of its parent's."""
+        if os.getpid() == own:
+            found.tell()
+
+    atexit.register(tell_the_last)
     return found
 
 

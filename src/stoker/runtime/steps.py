@@ -32,14 +32,13 @@ class StepsFile:
             return
         if found.st_size < self._offset:
             self._offset = 0  # somebody has begun it anew
-        while True:
-            lines = self._read()
-            if not lines:
-                return
-            self._log.write_all(STREAM, lines)
+        before = -1
+        while before != self._offset:
+            before = self._offset
+            self._log.write_all(STREAM, self._read())
 
     def _read(self) -> List[str]:
-        """The next lines that are whole. One that is too long is passed over."""
+        """Some of the next lines that are whole. One that is too long is passed over."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:

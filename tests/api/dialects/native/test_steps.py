@@ -1,0 +1,86 @@
+"""How a job trains, as it is asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from stoker.app import Stoker
+from stoker.core.changes import Open
+from stoker.core.job import Attempt, Placement, Replica, Request
+from tests.builders import a_spec
+
+URL = "/stoker/v1/projects/p/jobs/j/steps"
+
+
+def tell(stoker: Stoker, attempt: int, *windows: dict[str, Any]) -> None:
+    """The chief of an attempt tells something."""
+    told = [{"n": n, "t": 1.0, "s": "steps", "m": json.dumps(window)} for n, window in enumerate(windows, 1)]
+    stoker.services.logs.append(f"p/j.{attempt}", "chief-0", told)
+
+
+def window(step: int, steps: int, **more: Any) -> dict[str, Any]:
+    return {"t": 5.0, "step": step, "steps": steps, "seconds": 2.0, "longest": 0.5, "examples": 64, **more}
+
+
+def submit(stoker: Stoker) -> None:
+    """A job with one attempt."""
+    stoker.services.commands.submit("p", "j", a_spec(), request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    place = Placement(role="chief", index=0, node="local")
+    replicas = (Replica(role="chief", index=0),)
+    stoker.store.commit(
+        [
+            Open(
+                attempt=Attempt(
+                    id="p/j.1",
+                    job="p/j",
+                    number=1,
+                    engine="local",
+                    placements=(place,),
+                    placed_at=0.0,
+                    replicas=replicas,
+                )
+            )
+        ],
+        by="loop",
+    )
+
+
+def test_a_job_that_has_told_nothing(http: TestClient, stoker: Stoker) -> None:
+    submit(stoker)
+    assert http.get(URL).json() == {
+        "attempt": None,
+        "way": "",
+        "replicas_in_step": None,
+        "replicas": [],
+        "findings": [],
+    }
+    assert http.get(URL.replace("/j/", "/none/")).status_code == 404
+
+
+def test_what_was_told(http: TestClient, stoker: Stoker) -> None:
+    submit(stoker)
+    tell(
+        stoker,
+        1,
+        {"way": "averaged gradients", "replicas": 2},
+        window(1, 1),
+        window(5, 4, waited=1.5, values={"loss": "nan"}),
+    )
+    found = http.get(URL, params={"points": 2}).json()
+    assert (found["attempt"], found["way"], found["replicas_in_step"]) == (1, "averaged gradients", 2)
+    (replica,) = found["replicas"]
+    assert (replica["step"], replica["steps_per_second"], replica["examples_per_second"]) == (5, 2.0, 32.0)
+    assert (replica["data_wait_share"], replica["together_share"], replica["first_step_seconds"]) == (0.75, None, 2.0)
+    assert replica["values"] == {"loss": "nan"} and [point["step"] for point in replica["series"]] == [1, 5]
+    assert [finding["code"] for finding in found["findings"]] == ["NOT_A_NUMBER", "INPUT_BOUND"]
+
+
+def test_another_attempt_and_one_that_is_not_there(http: TestClient, stoker: Stoker) -> None:
+    submit(stoker)
+    tell(stoker, 1, window(1, 1))
+    assert http.get(URL, params={"attempt": 1}).json()["attempt"] == 1
+    assert http.get(URL, params={"attempt": 2}).json()["replicas"] == []
+    assert http.get(URL, params={"attempt": "x"}).status_code == 400

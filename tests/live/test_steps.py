@@ -1,0 +1,102 @@
+"""Programs, unmodified, tell of their steps: what `stoker metrics` shows of real ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Server
+
+pytestmark = pytest.mark.live
+
+TORCH = """
+import os, time, torch
+from torch.utils.data import DataLoader, Dataset
+class Slow(Dataset):
+    def __len__(self): return 256
+    def __getitem__(self, n):
+        time.sleep(0.002 if os.environ["STOKER_ROLE"] == "worker" else 0.0001)
+        return torch.full((4,), float(n % 7)), torch.ones(1)
+loader = DataLoader(Slow(), batch_size=16)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+for epoch in range(4):
+    model.train()
+    for batch, wanted in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(batch), wanted).backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        for batch, wanted in loader:
+            model(batch)
+"""
+KERAS = """
+import time, keras, numpy as np, tensorflow as tf
+inputs, wanted = np.ones((2080, 4), "float32"), np.ones((2080, 1), "float32")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse", metrics=["mae"])
+def slow(part):
+    time.sleep(0.02)
+    return part
+def read(part, wanted):
+    return tf.ensure_shape(tf.numpy_function(slow, [part], tf.float32), [None, 4]), wanted
+data = tf.data.Dataset.from_tensor_slices((inputs, wanted)).batch(32)
+model.fit(data.map(read), epochs=2, verbose=0, validation_data=data)
+model.fit(inputs, wanted, batch_size=64, epochs=1, verbose=0, validation_split=0.5, callbacks=keras.callbacks.TerminateOnNaN())
+"""
+OWN = """
+import stoker
+for number in range(5):
+    stoker.step(examples=8, loss=1 / (number + 1), broken=float("inf"))
+"""
+
+
+def metrics(server: Server, folder: Path, program: str, name: str, *flags: str) -> tuple[dict[str, Any], str]:
+    """How a program trains: the replicas by their names, and what the command line says."""
+    (folder / "program.py").write_text(program)
+    done = server.cli("run", "--name", name, *flags, "--", "python", "program.py", cwd=folder, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = server.cli("metrics", name)
+    told = json.loads(server.cli("metrics", name, "--json").stdout)["training"]
+    return told | {"by": {replica["replica"]: replica for replica in told["replicas"]}}, shown.stdout + shown.stderr
+
+
+def test_torch_on_two_processes_one_of_which_reads_slowly(server: Server, tmp_path: Path) -> None:
+    flags = ("--workers=1", "--distribute=auto")
+    told, shown = metrics(server, tmp_path, TORCH, "two", *flags)
+    chief, worker = told["by"]["chief-0"], told["by"]["worker-0"]
+    assert chief["step"] == worker["step"] == 32, "evaluation has no steps"
+    assert sum(point["step"] == 1 for point in chief["series"]) == 1
+    assert chief["together_share"] > 0.3 > worker["together_share"] and worker["data_wait_share"] > 0.5
+    assert worker["examples_per_second"] == pytest.approx(16 * worker["steps_per_second"])
+    assert (told["way"], told["replicas_in_step"]) == ("averaged gradients", 2)
+    assert chief["values"].keys() == {"loss", "learning_rate"} and chief["values"]["learning_rate"] == 0.001
+    assert [finding["code"] for finding in told["findings"]] == ["INPUT_BOUND", "STRAGGLER"]
+    assert "worker-0 takes" in shown and "most of the difference waiting for data" in shown
+    assert "trains on 2 replicas in step (averaged gradients)" in shown and "STEPS/S" in shown
+
+
+def test_keras_that_waits_for_its_data(server: Server, tmp_path: Path) -> None:
+    told, shown = metrics(server, tmp_path, KERAS, "waits")
+    chief = told["by"]["chief-0"]
+    assert chief["step"] == 2 * 65 + 17
+    slow = [point for point in chief["series"] if point["data_wait_share"] and 1 < point["step"] <= 65]
+    assert slow and all(point["data_wait_share"] > 0.5 for point in slow)
+    assert {"loss", "mae", "val_loss", "val_mae"} <= chief["values"].keys() and "val_loss" in shown
+    assert chief["first_step_seconds"] > chief["step_seconds"]
+    output = server.cli("logs", "waits").stdout
+    assert "stoker" not in output and '"step"' not in output, "what it tells of its steps is no output"
+
+
+def test_a_loop_of_its_own_and_a_program_without_steps(server: Server, tmp_path: Path) -> None:
+    told, shown = metrics(server, tmp_path, OWN, "own")
+    assert told["by"]["chief-0"]["step"] == 5 and told["by"]["chief-0"]["values"] == {"loss": 0.2, "broken": "inf"}
+    assert "! broken of chief-0 is inf, since step 1 or shortly before" in shown
+    told, shown = metrics(server, tmp_path, "print('hello')", "none")
+    assert told["replicas"] == [] and "no step was seen" in shown and "stoker.step(" in shown
+    missing = server.cli("metrics", "nobody")
+    assert missing.returncode == 3 and "no job local/nobody" in missing.stderr
