@@ -20,6 +20,8 @@ import os
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, Optional, TypeVar
 
+from .cluster import cluster_of
+from .events import EventFile
 from .words import say
 
 FILE_NAME = "steps.jsonl"
@@ -45,15 +47,19 @@ class Meter:
         write: Callable[[str], None],
         clock: Callable[[], float] = time.perf_counter,
         wall: Callable[[], float] = time.time,
+        events: Optional[EventFile] = None,
     ) -> None:
-        """`write` is given each window's line."""
+        """`write` is given each window's line. `events`: where TensorBoard is to find them, too."""
         self._write = write
+        self._events = events
         self._clock = clock
         self._wall = wall
         self._began_at = self._since = clock()
         self._due = 0.0  # the first step is told at once
         self._values: Dict[str, Any] = {}
         self._has_news = False
+        self.source: Callable[[], Dict[str, Any]] = dict
+        """Asked for values when a window is told."""
         self.kept_by = ""  # who says when a step is over; empty: whoever sees one
         self.step_count = 0
         self._mean_seconds = 0.0
@@ -128,6 +134,7 @@ class Meter:
         """Write what there is since the last window."""
         if not self._steps and not self._has_news:
             return
+        self._values = {**self.source(), **self._values}
         now = self._clock()
         found = {
             "t": round(self._wall(), 3),
@@ -141,12 +148,29 @@ class Meter:
             "aside": round(self._aside, 6),
             "values": _numbers(self._values),
         }
+        self._tell_tensorboard(found)
         self._values, self._has_news = {}, False
         self._mean_seconds = self._seconds / self._steps if self._steps else self._mean_seconds
         self._clear()
         # What it took to look at values, which may wait for a device, is measured with the next step, as it would be without us.
         self._due = now + self.window_seconds
         self._write(json.dumps(found))
+
+    def _tell_tensorboard(self, window: Dict[str, Any]) -> None:
+        if self._events is None:
+            return
+        shown = {name: float(value) for name, value in window["values"].items()}
+        if self._steps and self._seconds > 0:
+            shown["stoker/steps_per_second"] = self._steps / self._seconds
+            if self._examples:
+                shown["stoker/examples_per_second"] = self._examples / self._seconds
+            if self._waited is not None:
+                shown["stoker/data_wait_share"] = self._waited / self._seconds
+        try:
+            self._events.write(self.step_count, window["t"], shown)
+        except OSError as error:
+            say(f"TensorBoard's files cannot be written: {error}")
+            self._events = None
 
 
 def _numbers(values: Dict[str, Any]) -> Dict[str, Any]:
@@ -178,7 +202,8 @@ def _new_meter() -> Optional[Meter]:
     beat_file = os.environ.get("STOKER_BEAT_FILE")
     if not beat_file or os.environ.get(SWITCH) == "none":
         return None
-    found, own = Meter(_File(os.path.join(os.path.dirname(beat_file), FILE_NAME)).write), os.getpid()
+    told, own = _File(os.path.join(os.path.dirname(beat_file), FILE_NAME)), os.getpid()
+    found = Meter(told.write, events=_events())
 
     def tell_the_last() -> None:
         """A fork ends with this, too, and has nothing to tell of its parent's."""
@@ -187,6 +212,14 @@ def _new_meter() -> Optional[Meter]:
 
     atexit.register(tell_the_last)
     return found
+
+
+def _events() -> Optional[EventFile]:
+    """Those of the chief, in the job's directory, if that is a folder here: each attempt is a run."""
+    folder = os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
+    if not folder or "://" in folder or not cluster_of(os.environ).is_chief:
+        return None
+    return EventFile(os.path.join(folder, "steps", f"attempt-{os.environ.get('STOKER_ATTEMPT', '1')}"))
 
 
 class _File:

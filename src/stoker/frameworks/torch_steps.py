@@ -13,6 +13,8 @@ from typing import Any, Dict, Mapping
 
 from .steps import Meter, meter
 
+_DEEPEST = 4  # of structures in a batch
+
 
 def measure(torch: Any) -> None:
     """Measure the steps of this process from now on, if somebody would hear of them."""
@@ -32,10 +34,12 @@ class Steps:
         self._batch = 0  # examples that were read last, and not trained on yet
         self._examples = 0
         self._loss: Dict[str, Any] = {}
+        self._rates: Dict[str, Any] = {}  # the first group of the optimizer that has stepped
 
     def put_in_place(self) -> None:
         """Stand where the program will pass."""
         import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._after_step)
+        self._meter.source = self._values
         self._meet_data()
         self._meet_loss()
 
@@ -118,17 +122,25 @@ class Steps:
             return
         self._stepped = {id(optimizer)}
         self._go_on()
-        self._meter.report({**self._loss, "learning_rate": optimizer.param_groups[0].get("lr", 0.0)})
+        self._rates = optimizer.param_groups[0]
         self._meter.step(1, self._examples)
         self._examples = 0
+
+    def _values(self) -> Dict[str, Any]:
+        """What is known of the last step."""
+        if self._meter.kept_by:
+            return {}
+        named = {"loss": self._loss.get("loss"), "learning_rate": self._rates.get("lr")}
+        return {name: value for name, value in named.items() if value is not None}
 
 
 def size_of(batch: Any, depth: int = 0) -> int:
     """How many examples a batch has, by the first tensor in it; 0: that is not known."""
-    shape = getattr(batch, "shape", None)
-    if shape is not None:
-        return int(shape[0]) if len(shape) else 0
-    if depth == 4:
-        return 0
-    parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else ()
-    return next((found for part in parts for found in [size_of(part, depth + 1)] if found), 0)
+    if hasattr(batch, "shape"):
+        return int(batch.shape[0]) if len(batch.shape) else 0
+    if depth < _DEEPEST and isinstance(batch, (list, tuple, Mapping)):
+        for part in batch.values() if isinstance(batch, Mapping) else batch:
+            found = size_of(part, depth + 1)
+            if found:
+                return found
+    return 0
