@@ -117,6 +117,21 @@ class EngineContract:
         engine.start(engine.render(self.endless()))
         assert look(engine).state is ReplicaState.SUCCEEDED, "what has ended is not run again"
 
+    def answers(self, engine: Engine) -> list[str]:
+        """What the replica has answered to what it was asked, in lines of JSON."""
+        lines = engine.logs(ATTEMPT, "chief-0", 0)
+        return [str(line["m"]) for line in lines if line["s"] == "profile"]
+
+    def test_what_a_user_asks_reaches_what_runs(self, engine: Engine) -> None:
+        engine.ask(ATTEMPT, {"id": "nobody", "seconds": 0.0})
+        engine.start(engine.render(self.endless()))
+        until(engine, ReplicaState.STARTING, ReplicaState.UP)
+        engine.ask(ATTEMPT, {"id": "now", "seconds": 0.0})
+        told = wait_until(lambda: found if (found := self.answers(engine)) and "is_over" in found[-1] else None)
+        assert all('"id": "now"' in line for line in told)
+        self.end(engine)
+        until(engine, *FINAL_REPLICA_STATES)
+
     def test_stop_ends_it(self, engine: Engine) -> None:
         engine.start(engine.render(self.endless()))
         until(engine, ReplicaState.STARTING, ReplicaState.UP)

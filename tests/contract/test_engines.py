@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,10 @@ class TestFakeEngine(EngineContract, RegainsNodesContract):
     def end(self, engine: Engine) -> None:
         assert isinstance(engine, FakeEngine)
         engine.set(ATTEMPT, ReplicaState.SUCCEEDED)
+
+    def answers(self, engine: Engine) -> list[str]:
+        assert isinstance(engine, FakeEngine)
+        return [json.dumps({**request, "is_over": True}) for _, request in engine.asked if request["id"] == "now"]
 
     def gone(self, engine: Engine) -> None:
         assert isinstance(engine, FakeEngine)

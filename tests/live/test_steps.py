@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Server
+from tests.conftest import Server, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -100,3 +100,55 @@ def test_a_loop_of_its_own_and_a_program_without_steps(server: Server, tmp_path:
     assert told["replicas"] == [] and "no step was seen" in shown and "stoker.step(" in shown
     missing = server.cli("metrics", "nobody")
     assert missing.returncode == 3 and "no job local/nobody" in missing.stderr
+
+
+FOR_EVER = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+loader = DataLoader(TensorDataset(torch.zeros(512, 64)), batch_size=32)
+def train_a_step(batch):
+    optimizer.zero_grad()
+    model(batch).sum().backward()
+    optimizer.step()
+while True:
+    for (batch,) in loader:
+        train_a_step(batch)
+"""
+KERAS_FOR_EVER = """
+import keras, numpy as np
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(np.ones((640, 4)), np.ones((640, 1)), epochs=1000000, verbose=0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "end"),
+    [(FOR_EVER, "trace.pt.trace.json.gz"), pytest.param(KERAS_FOR_EVER, ".xplane.pb", marks=pytest.mark.campaign)],
+)
+def test_a_job_that_runs_is_looked_into(server: Server, tmp_path: Path, program: str, end: str) -> None:
+    (tmp_path / "program.py").write_text(program)
+    name = f"busy_{len(program)}"
+    flags = ("--name", name, "--async", "--workers=1", f"--job-dir=gs://out/{name}")
+    assert server.cli("run", *flags, "--", "python", "program.py", cwd=tmp_path).returncode == 0
+
+    def trains() -> bool:
+        return len(server.client.steps("local", name)["replicas"]) == 2
+
+    wait_until(trains, 120.0)
+    done = server.cli("profile", name, "--seconds=1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("where its time goes") == 2 and "program.py:" in done.stdout
+    for replica in ("chief-0", "worker-0"):
+        (trace,) = [line for line in done.stderr.splitlines() if line.startswith(f"✓ trace of {replica}: ")]
+        assert str(server.home / f"buckets/gs/out/{name}/logs/traces") in trace
+    assert list((server.home / f"buckets/gs/out/{name}/logs/traces").rglob(f"*{end}"))
+    one = json.loads(server.cli("profile", name, "--seconds=0", "--replica=worker-0", "--json").stdout)
+    assert [found["replica"] for found in one["replicas"]] == ["worker-0"] and one["replicas"][0]["processes"]
+    assert "runs no ps-0" in server.cli("profile", name, "--replica=ps-0").stderr
+    server.client.cancel("local", name)
+    wait_until(lambda: server.client.details("local", name)["state"] == "CANCELLED")
+    refused = server.cli("profile", name)
+    assert refused.returncode != 0 and "does not run now" in refused.stderr

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from stoker.clock import ManualClock
 from stoker.store.log_file import read_lines
-from stoker.store.logs import Logs
+from stoker.store.logs import STEPS, Logs
 
 SECOND = 1_000_000
 
@@ -311,7 +311,7 @@ def test_what_programs_tell_of_their_steps_is_kept_beside_their_output(tmp_path:
     assert logs.append("p/j.1", "chief-0", [line(1), told(2), line(3), told(4)]) == 4
     assert logs.append("p/j.1", "chief-0", [told(4), told(5)]) == 5
     assert [n for _, n, _ in read(logs)] == [1, 3] and rung == ["p/j"], "nobody who follows the output is woken"
-    assert [(found.n, found.text) for found in logs.steps("p/j")] == [(n, f"step {n}") for n in (2, 4, 5)]
+    assert [(found.n, found.text) for found in logs.aside("p/j", STEPS)] == [(n, f"step {n}") for n in (2, 4, 5)]
     assert Logs(tmp_path).last_number("p/j.1", "chief-0") == 5, "another server goes on after it"
     logs.forget("p/j")
-    assert list(logs.steps("p/j")) == [] and not list((tmp_path / "p").iterdir())
+    assert list(logs.aside("p/j", STEPS)) == [] and not list((tmp_path / "p").iterdir())

@@ -23,6 +23,7 @@ VERBS: Mapping[str, str] = {
     "jobs": "Submit and look after jobs, with gcloud's flags",
     "logs": "Show what a job printed",
     "metrics": "How a job trains: speed, what it waits for, loss, who is slow",
+    "profile": "Show what a job's processes do now, and where their time goes",
     "tensorboard": "Start TensorBoard on what a job has written",
     "wait": "Wait until a job has ended",
     "why": "Say why a job waits, or how it ended",

@@ -179,6 +179,14 @@ class Client:
         query = urlencode({"attempt": attempt, "points": points})
         return self._call("GET", f"/stoker/v1/{job_path(project, name)}/steps?{query}")
 
+    def ask_for_profile(self, project: str, name: str, seconds: float) -> Any:
+        """Have every replica of a job looked into; returns the id, by which `profile` tells what was found."""
+        return self._call("POST", f"/stoker/v1/{job_path(project, name)}:profile?{urlencode({'seconds': seconds})}")
+
+    def profile(self, project: str, name: str, number: str) -> Any:
+        """What was found of a job's processes so far."""
+        return self._call("GET", f"/stoker/v1/{job_path(project, name)}/profiles/{quote(number, safe='')}")
+
     def artifacts(self, project: str, name: str, *, page: int = 1000) -> Iterator[dict[str, Any]]:
         """The files below a job's directory, asked for page by page as they are taken."""
         return self._pages(f"/stoker/v1/{job_path(project, name)}/artifacts", "artifacts", "after", page)

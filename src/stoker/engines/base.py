@@ -97,6 +97,13 @@ class Engine(Protocol):
         """End every replica: a fence, after which nothing of this attempt starts. `force`: without grace."""
         ...
 
+    def ask(self, attempt: str, request: Mapping[str, Any]) -> None:
+        """Hand every replica that can be reached a request of its user's (runtime/profile.py); it answers by its log.
+
+        The newest counts. Raises Unavailable if it cannot be handed over now.
+        """
+        ...
+
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """What is to be seen of these attempts (id → attempt), asked once for all.
 

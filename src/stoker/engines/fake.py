@@ -48,6 +48,7 @@ class FakeEngine:
         self._shown = tuple(nodes)
         self._gangs: dict[str, _Gang] = {}
         self.started: list[str] = []
+        self.asked: list[tuple[str, dict[str, Any]]] = []
         self.wishes: list[Mapping[str, int]] = []  # machines of each pool, as it was told, where that was news
         self._refusals: list[Refusal] = []
 
@@ -126,6 +127,10 @@ class FakeEngine:
         gang.stopping = True
         if force or not gang.states:
             self.gone(attempt)
+
+    def ask(self, attempt: str, request: Mapping[str, Any]) -> None:
+        """Remembered, for the test."""
+        self.asked.append((attempt, dict(request)))
 
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """The states that the test has set, but for replicas on nodes that are cut off."""

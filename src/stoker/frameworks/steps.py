@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Optional, TypeVar
 
 from .cluster import cluster_of
 from .events import EventFile
+from .trace import Tracer
 from .words import say
 
 FILE_NAME = "steps.jsonl"
@@ -60,6 +61,7 @@ class Meter:
         self._has_news = False
         self.source: Callable[[], Dict[str, Any]] = dict
         """Asked for values when a window is told."""
+        self.tracer: Optional[Tracer] = None
         self.kept_by = ""  # who says when a step is over; empty: whoever sees one
         self.step_count = 0
         self._mean_seconds = 0.0
@@ -107,6 +109,8 @@ class Meter:
             self._longest = each
         if now >= self._due:
             self.tell()
+        if self.tracer is not None and self.tracer.look(now):
+            self._since = self._clock()  # that was no training
 
     def waited(self, seconds: float) -> None:
         """So long, within this step, it waited for data."""
@@ -204,6 +208,7 @@ def _new_meter() -> Optional[Meter]:
         return None
     told, own = _File(os.path.join(os.path.dirname(beat_file), FILE_NAME)), os.getpid()
     found = Meter(told.write, events=_events())
+    found.tracer = Tracer(os.path.dirname(beat_file))
 
     def tell_the_last() -> None:
         """A fork ends with this, too, and has nothing to tell of its parent's."""

@@ -8,6 +8,7 @@
     status.json                 what the supervisor last knew
     processes.json              by what its processes are known, should the supervisor not be there to end them
     log.jsonl                   every line of output, in order
+    ask.json                    made by the engine: what a user wants to know of it now
     supervisor.err              what the supervisor itself has to complain about
     beat/beat                   touched by the program, if it cares to say that it goes on; the folder is the program's
     shell          0600         while the place is kept after a failure: the socket for who wants a shell there
@@ -40,6 +41,7 @@ class Folder:
         self.processes_file = os.path.join(self.path, "processes.json")
         self.log_file = os.path.join(self.path, "log.jsonl")
         self.errors_file = os.path.join(self.path, "supervisor.err")
+        self.ask_file = os.path.join(self.path, "ask.json")
         self.beat_folder = os.path.join(self.path, "beat")
         self.beat_file = os.path.join(self.beat_folder, "beat")
         self.shell_file = os.path.join(self.path, "shell")

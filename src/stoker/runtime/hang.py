@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional
 
@@ -87,8 +88,8 @@ class Watch:
         """What each of its processes does, in lines."""
         lines: List[str] = []
         for pid in self._processes()[:_MOST_PROCESSES]:
-            lines.append(f"process {pid} ({_command(pid)}): {_state(pid)}, waiting in {_waits_in(pid) or 'nothing'}")
-            lines += [f"    {frame}" for frame in _stack(pid)]
+            lines.append(f"process {pid} ({command_of(pid)}): {_state(pid)}, waiting in {_waits_in(pid) or 'nothing'}")
+            lines += [f"    {frame}" for frame in stack(pid)]
         return lines
 
     def heard_ourselves(self) -> None:
@@ -153,14 +154,15 @@ def _waits_in(pid: int) -> str:
     return "" if found == "0" else found
 
 
-def _command(pid: int) -> str:
+def command_of(pid: int) -> str:
+    """What a process was started as, in one line."""
     return " ".join(_read(f"/proc/{pid}/cmdline").replace("\0", " ").split())[:120]  # a program given by `-c` has lines
 
 
-def _stack(pid: int) -> List[str]:
+def stack(pid: int) -> List[str]:
     """Where a process is: in Python, if py-spy is installed; else in the kernel, where we may read that."""
-    spy = shutil.which("py-spy")
-    if spy is not None:
+    spy = find_spy()
+    if spy:
         try:
             told = subprocess.run([spy, "dump", "--pid", str(pid)], capture_output=True, text=True, timeout=20.0)
             if told.returncode == 0:
@@ -168,6 +170,12 @@ def _stack(pid: int) -> List[str]:
         except (OSError, subprocess.SubprocessError):
             pass
     return _read(f"/proc/{pid}/stack").splitlines()[:8]
+
+
+def find_spy() -> str:
+    """Where py-spy is: beside the Python that we run on, or on the path; empty: nowhere."""
+    beside = os.path.join(os.path.dirname(sys.executable), "py-spy")
+    return beside if os.access(beside, os.X_OK) else shutil.which("py-spy") or ""
 
 
 def _read(path: str) -> str:

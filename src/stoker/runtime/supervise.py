@@ -25,6 +25,7 @@ from .wiring import Cluster, wiring
 
 if TYPE_CHECKING:
     from .hang import Watch
+    from .profile import Profiler
 
 DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
@@ -55,6 +56,7 @@ class Supervisor:
         self._failure: Dict[str, Any] = {}
         self._kernel: Kernel  # as it was when the program was started
         self._watch: Optional[Watch] = None
+        self._profiler: Optional[Profiler] = None
         self._started_at = 0.0
         self._copies: Dict[str, "tuple[int, int]"] = {}
         read_end, write_end = os.pipe()
@@ -190,6 +192,8 @@ class Supervisor:
     def _must_stop_or_is_quiet(self) -> bool:
         """Asked several times a second while the program runs: whether it must stop. Tells of its steps, and of a standstill."""
         self._steps.pass_on()
+        if os.path.exists(self.folder.ask_file):
+            self._look_for_questions()
         if self.request["hang_seconds"]:
             if self._watch is None and time.monotonic() - self._started_at > _STARTING_SECONDS:
                 from .hang import Watch  # not before the program has long been started
@@ -199,6 +203,14 @@ class Supervisor:
             if is_quiet is not None:
                 self._tell_of_quiet(is_quiet)
         return self._must_stop()
+
+    def _look_for_questions(self) -> None:
+        from .profile import Profiler  # not before somebody asks
+
+        if self._profiler is None:
+            folder = self.folder
+            self._profiler = Profiler(folder.ask_file, folder.beat_folder, self.log, self._pids)
+        self._profiler.look()
 
     def _tell_of_quiet(self, is_quiet: bool) -> None:
         """Say that the program stands still, or goes on again. What follows from it, the server decides: peers may go on."""
@@ -244,8 +256,7 @@ class Supervisor:
 
     def _readable(self) -> List[str]:
         """Of Stoker's own folders, what the program is to see."""
-        archive = os.path.dirname(self._hooks())
-        return [path for path in (self._site, archive) if path]
+        return [path for path in (self._site, os.path.dirname(self._hooks())) if path]
 
     def _pids(self) -> List[int]:
         """The ids of the program's processes."""

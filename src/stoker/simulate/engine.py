@@ -162,6 +162,9 @@ class SimulatedEngine:
                 if attempt.id in self._runs:
                     self.stop(attempt.id, force=True)
 
+    def ask(self, attempt: str, request: Mapping[str, Any]) -> None:
+        """It has no processes."""
+
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
         """It writes none."""
         return iter(())

@@ -1,6 +1,7 @@
 """The output of jobs: one file per job, in the order of arrival. A line is kept once, however often it is shipped.
 
-What their programs tell of their steps comes the same way, as lines of a stream of its own, and is kept in a file beside it.
+What their programs tell of their steps comes the same way, as lines of a stream of its own, and is kept in a file beside it; so
+is what was found of their processes.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from stoker.core.ids import job_of_attempt
 
 from .log_file import LogFile, LogLine, read_lines
 
-STEPS = "steps"
-"""The stream of what programs tell of their steps; runtime/steps.py has the same."""
+STEPS, PROFILE = "steps", "profile"
+"""The streams of what programs tell of their steps, and of what was found of their processes. runtime/ has the same."""
+
+ASIDE = (STEPS, PROFILE)
+"""They are no output."""
 
 MOST_REMEMBERED = 2000
 """So many jobs' numbers and indexes are in memory, those last used; another's are read from its file again."""
 
 
 class Logs:
-    """The files `logs/<project>/<job>.jsonl`, and `<job>.steps.jsonl`. Safe to call from any thread."""
+    """The files `logs/<project>/<job>.jsonl`, `<job>.steps.jsonl`, `<job>.profile.jsonl`. Safe to call from any thread."""
 
     def __init__(
         self,
@@ -48,24 +52,24 @@ class Logs:
     def append(self, attempt: str, replica: str, lines: Iterable[Mapping[str, Any]]) -> int:
         """Add what is new of {n, t, s, m}. Returns the replica's last number."""
         job, lines = job_of_attempt(attempt), list(lines)
-        told = [line for line in lines if line["s"] == STEPS]
-        if told:
-            self._file(_steps(job)).append(attempt, replica, told)
-            lines = [line for line in lines if line["s"] != STEPS]
-        number, is_news = self._file(job).append(attempt, replica, lines)
+        numbers = []
+        for stream in {line["s"] for line in lines}.intersection(ASIDE):
+            told = [line for line in lines if line["s"] == stream]
+            numbers.append(self._file(_aside(job, stream)).append(attempt, replica, told)[0])
+        number, is_news = self._file(job).append(attempt, replica, [line for line in lines if line["s"] not in ASIDE])
         if is_news:
             for ring in self._listeners:
                 ring(job)
-        return max(number, told[-1]["n"] if told else 0)
+        return max(number, *numbers) if numbers else number
 
     def last_number(self, attempt: str, replica: str) -> int:
         """The number of the last line that is kept of a replica."""
         job = job_of_attempt(attempt)
-        return max(self._file(name).last_number(attempt, replica) for name in (job, _steps(job)))
+        return max(self._file(name).last_number(attempt, replica) for name in _files(job))
 
-    def steps(self, job: str) -> Iterator[LogLine]:
-        """What the programs of a job have told of their steps."""
-        return read_lines(self._path(_steps(job)))
+    def aside(self, job: str, stream: str) -> Iterator[LogLine]:
+        """The lines of a stream that is no output."""
+        return read_lines(self._path(_aside(job, stream)))
 
     def read(self, job: str, offset: int = 0) -> Iterator[LogLine]:
         """The lines of a job from an offset on, as far as they are whole. Their moments are not exact."""
@@ -88,7 +92,7 @@ class Logs:
 
     def forget(self, job: str) -> None:
         """Drop the lines of a job that has ended, for good."""
-        for name in (job, _steps(job)):
+        for name in _files(job):
             with self._lock:
                 self._recent.pop(name, None)
                 self._used.pop(name, None)
@@ -113,6 +117,10 @@ class Logs:
         return self._folder / f"{job}.jsonl"
 
 
-def _steps(job: str) -> str:
-    """What stands for a job in the name of the file of its steps: no job has a point in its name."""
-    return f"{job}.{STEPS}"
+def _aside(job: str, stream: str) -> str:
+    """What stands for a job in the name of the file of such a stream: no job has a point in its name."""
+    return f"{job}.{stream}"
+
+
+def _files(job: str) -> list[str]:
+    return [job, *(_aside(job, stream) for stream in ASIDE)]

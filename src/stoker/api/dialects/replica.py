@@ -25,7 +25,7 @@ from stoker.core.job import Attempt, Replica
 from stoker.core.states import AttemptState, ReplicaState, Standing
 from stoker.core.world import tells_news
 from stoker.store.files import write_errors
-from stoker.store.logs import STEPS
+from stoker.store.logs import ASIDE
 
 JOIN_SECONDS = 30.0
 _MOST_MESSAGE_CHARACTERS = 4000
@@ -128,7 +128,7 @@ def _is_line(line: Any) -> bool:
         and 0 < line["n"] < 1 << 62
         and isinstance(line.get("t"), int | float)
         and math.isfinite(line["t"])
-        and line.get("s") in ("out", "err", "service", STEPS)
+        and line.get("s") in ("out", "err", "service", *ASIDE)
         and isinstance(line.get("m"), str)
     )
 

@@ -148,6 +148,12 @@ class LocalEngine:
             elif is_new:
                 _signal(folder, signal.SIGTERM)
 
+    def ask(self, attempt: str, request: Mapping[str, Any]) -> None:
+        """Put it into their folders."""
+        for folder in self._folders(attempt):
+            if folder.supervisor_lives():
+                write_whole(folder.ask_file, json.dumps(dict(request)))
+
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """What the folders tell."""
         return {

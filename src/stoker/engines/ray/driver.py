@@ -150,6 +150,11 @@ class Driver:
         for handle in self._handles_of(attempt).values():
             handle.stop.remote(force)
 
+    def ask(self, attempt: str, request: dict[str, Any]) -> None:
+        """Hand them a request."""
+        for handle in self._handles_of(attempt).values():
+            handle.ask.remote(request)
+
     def lines(self, replica: str, after: int) -> Any:
         """The next records of a replica's log after a number; none of one that is gone."""
         if replica not in self._handles:

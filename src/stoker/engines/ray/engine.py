@@ -153,6 +153,10 @@ class RayEngine:
             with self._lock:
                 self._told_to_stop[attempt] = force
 
+    def ask(self, attempt: str, request: Mapping[str, Any]) -> None:
+        """By their actors. Raises Unavailable."""
+        self._bridge.tell("ask", attempt=attempt, request=dict(request))
+
     def poll(self, attempts: Mapping[str, Attempt]) -> Mapping[str, Sequence[Seen]]:
         """What Ray has told so far. Of what is on a node that is gone, and of all while Ray is away, nothing."""
         found: dict[str, list[Seen]] = {}

@@ -84,6 +84,10 @@ class Replica:
         if force and self._child is not None:
             self._child.kill()
 
+    def ask(self, request: dict[str, Any]) -> None:
+        """Put a request where the supervisor finds it."""
+        _write(os.path.join(self._folder, "ask.json"), json.dumps(request).encode())
+
     def lines(self, after: int) -> list[dict[str, Any]]:
         """The records of its log after a number, some at a time."""
         found: list[dict[str, Any]] = []

@@ -12,6 +12,7 @@ from stoker.api.services import Services, services
 from stoker.control.steps import Progress, Window, findings, per_second, progress_of, series, share, step_seconds
 from stoker.core.ids import job_id
 from stoker.core.job import Attempt
+from stoker.store.logs import STEPS
 
 from .answers import a_router, answer, declares
 from .schemas.steps import Point, ReplicaSteps, Training
@@ -51,7 +52,7 @@ def get_steps(
 def _training(site: Services, job: str, attempts: dict[str, Attempt], number: int) -> tuple[int | None, list[Progress]]:
     """The attempt that is told of, and what its replicas have told."""
     lines: dict[int, list[tuple[str, str]]] = {}
-    for line in site.logs.steps(job):
+    for line in site.logs.aside(job, STEPS):
         known = attempts.get(line.attempt)
         if known is not None and number in (0, known.number):
             lines.setdefault(known.number, []).append((line.replica, line.text))

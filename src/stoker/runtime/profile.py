@@ -1,0 +1,143 @@
+"""What a replica's processes do: their stacks now, where their time goes for some seconds, and a trace of their framework.
+
+The engine puts a request into the replica's folder; what is found goes the way of output, in a stream of its own. Stacks come
+from py-spy (no change to the program, which goes on meanwhile); the trace is made by the program's framework
+(frameworks/trace.py), and stays where the program can write: in the job's directory, or beside its beat.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections import Counter
+from typing import Any, Callable, Dict, List
+
+from .hang import command_of, find_spy, stack
+from .lines import Log
+
+STREAM = "profile"
+TRACE_REQUEST, TRACE_ANSWER = "trace.json", "trace-done.json"
+"""Beside the beat, as frameworks/trace.py has them."""
+
+MOST_SECONDS = 60.0
+_A_SECOND = 50  # samples
+_MOST_PROCESSES = 8
+_MOST_STACK_LINES = 80
+_MOST_LINES = 20
+_MOST_CHARACTERS = 300
+_PATIENCE_SECONDS = 15.0  # for a step to end, and for the trace to be written
+_LOOK_SECONDS = 0.1
+_MOST_ANSWER_BYTES = 1 << 16
+
+
+class Profiler:
+    """Looks for requests, and answers them one after the other."""
+
+    def __init__(self, ask_file: str, beat_folder: str, log: Log, processes: Callable[[], List[int]]) -> None:
+        """`processes`: the ids of all of the program's."""
+        self._ask_file = ask_file
+        self._beat_folder = beat_folder
+        self._log = log
+        self._processes = processes
+        self._stamp = 0
+        self._thread: "threading.Thread | None" = None
+
+    def look(self) -> None:
+        """Begin with a request that is new. Costs next to nothing if none is."""
+        try:
+            stamp = os.stat(self._ask_file).st_mtime_ns
+        except OSError:
+            return
+        if stamp == self._stamp or (self._thread is not None and self._thread.is_alive()):
+            return
+        self._stamp = stamp
+        try:
+            with open(self._ask_file, encoding="utf-8") as file:
+                asked = json.load(file)
+            number, seconds = str(asked["id"]), max(0.0, min(MOST_SECONDS, float(asked["seconds"])))
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        self._thread = threading.Thread(target=self._answer, args=(number, seconds), name="profiler", daemon=True)
+        self._thread.start()
+
+    def _answer(self, number: str, seconds: float) -> None:
+        pids = self._processes()[:_MOST_PROCESSES]
+        self._ask_for_trace(number, seconds)
+        for pid in pids:
+            self._tell(number, process=pid, command=command_of(pid), stack=stack(pid)[:_MOST_STACK_LINES])
+        spies = {pid: _record(pid, seconds) for pid in pids} if seconds and find_spy() else {}
+        for pid, spy in spies.items():
+            if spy is not None:
+                samples, lines = _hottest(spy, seconds)
+                if samples:
+                    self._tell(number, process=pid, samples=samples, lines=lines)
+        self._tell(number, trace=self._trace(number, seconds), has_spy=bool(find_spy()), is_over=True)
+
+    def _ask_for_trace(self, number: str, seconds: float) -> None:
+        path = os.path.join(self._beat_folder, TRACE_REQUEST)
+        try:
+            with open(path + ".part", "w", encoding="utf-8") as file:
+                json.dump({"id": number, "seconds": seconds}, file)
+            os.chmod(path + ".part", 0o644)
+            os.replace(path + ".part", path)
+        except OSError:
+            pass  # the folder is the program's
+
+    def _trace(self, number: str, seconds: float) -> Dict[str, Any]:
+        """What became of it, as the program tells: `path`, or `error`; empty: it has no steps that we see."""
+        path, until = os.path.join(self._beat_folder, TRACE_ANSWER), time.monotonic() + seconds + _PATIENCE_SECONDS
+        while seconds and time.monotonic() < until and self._processes():
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    found = json.loads(os.read(descriptor, _MOST_ANSWER_BYTES))
+                finally:
+                    os.close(descriptor)
+                if found["id"] == number:
+                    told = {name: str(found[name])[:_MOST_CHARACTERS] for name in ("path", "error") if name in found}
+                    if told or not found.get("goes_on"):
+                        return told
+            except (OSError, ValueError, KeyError, TypeError):
+                pass
+            if not os.path.exists(os.path.join(self._beat_folder, "steps.jsonl")):
+                break  # nobody is there who would make one
+            time.sleep(_LOOK_SECONDS)
+        return {}
+
+    def _tell(self, number: str, **found: Any) -> None:
+        self._log.write(STREAM, json.dumps({"id": number, **found}))
+
+
+def _record(pid: int, seconds: float) -> "subprocess.Popen[str] | None":
+    """Sample a process: where it is, so many times a second."""
+    command = [find_spy(), "record", "--pid", str(pid), "--duration", str(max(1, round(seconds)))]
+    more = [
+        "--rate",
+        str(_A_SECOND),
+        "--format",
+        "raw",
+        "--output",
+        "/dev/stderr",
+    ]  # what it says of itself goes to the other
+    try:
+        return subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    except OSError:
+        return None
+
+
+def _hottest(spy: "subprocess.Popen[str]", seconds: float) -> "tuple[int, List[List[Any]]]":
+    """How many samples there are, and the lines in which most of them are, each with its count."""
+    try:
+        _, told = spy.communicate(timeout=seconds + _PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        spy.kill()
+        _, told = spy.communicate()
+    found: "Counter[str]" = Counter()
+    for line in told.splitlines():
+        frames, _, count = line.rpartition(" ")
+        if count.isdigit() and frames:
+            found[frames.rpartition(";")[2][:_MOST_CHARACTERS]] += int(count)
+    return sum(found.values()), [[where, count] for where, count in found.most_common(_MOST_LINES)]

@@ -1,0 +1,109 @@
+"""What the processes of a replica do, of real ones; and what a program may do to whoever looks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker.runtime.lines import Log
+from stoker.runtime.profile import STREAM, TRACE_ANSWER, TRACE_REQUEST, Profiler
+from tests.conftest import wait_until
+
+BUSY = "def burn():\n    while True: sum(range(1000))\nprint('begins', flush=True)\nburn()\n"
+
+
+class Hand:
+    """A program that runs, and who looks at it."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "busy.py").write_text(BUSY)
+        self.beat = folder / "beat"
+        self.beat.mkdir()
+        self.ask = folder / "ask.json"
+        self.kept = folder / "log.jsonl"
+        self.log = Log(str(self.kept), None)
+        self.program = subprocess.Popen([sys.executable, str(folder / "busy.py")], stdout=subprocess.PIPE)
+        assert self.program.stdout is not None and self.program.stdout.readline() == b"begins\n"
+        self.profiler = Profiler(str(self.ask), str(self.beat), self.log, lambda: [self.program.pid])
+
+    def asks(self, **request: Any) -> list[dict[str, Any]]:
+        """Ask, and wait for all that is found."""
+        self.ask.write_text(json.dumps(request))
+
+        def is_over() -> list[dict[str, Any]]:
+            self.profiler.look()
+            found = self.told()
+            return found if found and found[-1].get("is_over") and found[-1]["id"] == request["id"] else []
+
+        return wait_until(is_over)
+
+    def told(self) -> list[dict[str, Any]]:
+        records = [json.loads(line) for line in self.kept.read_text().splitlines()]
+        return [json.loads(record["m"]) for record in records if record["s"] == STREAM]
+
+    def close(self) -> None:
+        self.program.kill()
+        self.program.communicate()
+        self.log.drain(1.0)
+
+
+@pytest.fixture
+def hand(tmp_path: Path) -> Iterator[Hand]:
+    made = Hand(tmp_path)
+    yield made
+    made.close()
+
+
+def test_stacks_and_where_the_time_goes(hand: Hand) -> None:
+    stack, lines, over = hand.asks(id="1", seconds=1.0)
+    assert stack["process"] == hand.program.pid and stack["command"].endswith("busy.py")
+    assert any("burn (busy.py:2)" in line for line in stack["stack"])
+    assert lines["samples"] > 10 and lines["lines"][0][0] == "burn (busy.py:2)"
+    assert over == {"id": "1", "trace": {}, "has_spy": True, "is_over": True}
+    assert hand.program.poll() is None, "it goes on"
+    assert json.loads((hand.beat / TRACE_REQUEST).read_text()) == {"id": "1", "seconds": 1.0}
+
+
+def test_it_is_answered_once_and_again_when_it_is_asked_again(hand: Hand) -> None:
+    first = hand.asks(id="1", seconds=0.0)
+    hand.profiler.look()
+    assert hand.told() == first
+    again = hand.asks(id="2", seconds=0.0)
+    assert [line["id"] for line in again[len(first) :]] == ["2", "2"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"id": 3}', '{"id": "x", "seconds": "long"}'])
+def test_a_request_that_is_none(hand: Hand, text: str) -> None:
+    hand.ask.write_text(text)
+    hand.profiler.look()
+    assert hand.told() == []
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "garbage", "old", "whole"])
+def test_the_answer_of_a_program_may_be_anything(hand: Hand, tmp_path: Path, kind: str) -> None:
+    (hand.beat / "steps.jsonl").touch()  # it has steps, so it is waited for
+    answer = hand.beat / TRACE_ANSWER
+    if kind == "link":
+        (tmp_path / "secret").write_text('{"id": "1", "path": "a secret"}')
+        answer.symlink_to(tmp_path / "secret")
+    elif kind == "pipe":
+        os.mkfifo(answer)
+    elif kind == "garbage":
+        answer.write_text("[1, {")
+    elif kind == "old":
+        answer.write_text('{"id": "0", "path": "/old"}')
+    else:
+        answer.write_text(json.dumps({"id": "1", "path": "/the/trace" * 100}))
+    if kind != "whole":
+        hand.program.kill()  # nobody is waited for who is gone
+        hand.program.wait()
+        hand.profiler = Profiler(str(hand.ask), str(hand.beat), hand.log, list)
+    trace = hand.asks(id="1", seconds=1.0)[-1]["trace"]
+    assert trace == ({"path": ("/the/trace" * 100)[:300]} if kind == "whole" else {})
