@@ -123,7 +123,12 @@ def test_every_dependency_is_used_and_has_a_reason() -> None:
     source = "\n".join(file.read_text() for file in SOURCE.rglob("*.py"))
     imported = {"google-crc32c": "google_crc32c", "nvidia-ml-py": "pynvml", "pyyaml": "yaml"}
     # As programs of their own, or by name.
-    run = {"httptools": "httptools_impl import", "setuptools": "from setuptools import", "uv": 'with_name("uv")'}
+    run = {
+        "httptools": "httptools_impl import",
+        "setuptools": "from setuptools import",
+        "uv": 'with_name("uv")',
+        "py-spy": '"py-spy"',
+    }
     for name in listed:
         used = run.get(name) or rf"^\s*(from|import) {imported.get(name, name)}\b"
         assert re.search(re.escape(used) if name in run else used, source, re.MULTILINE), f"{name} is not used"
