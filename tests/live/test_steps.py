@@ -152,3 +152,32 @@ def test_a_job_that_runs_is_looked_into(server: Server, tmp_path: Path, program:
     wait_until(lambda: server.client.details("local", name)["state"] == "CANCELLED")
     refused = server.cli("profile", name)
     assert refused.returncode != 0 and "does not run now" in refused.stderr
+
+
+SMALL = """
+import sys
+if sys.argv[1] == "tf_keras":
+    import tf_keras as keras
+else:
+    import keras
+import numpy as np
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("adam", "mse", metrics=["mae"])
+model.fit(np.ones((1280, 8)), np.ones((1280, 1)), batch_size=32, epochs=3, verbose=0, validation_split=0.2)
+"""
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("backend", ["jax", "torch", "tf_keras"])
+def test_fit_on_other_backends(server: Server, tmp_path: Path, backend: str) -> None:
+    (tmp_path / "program.py").write_text(SMALL)
+    flags = (
+        ("--name", f"on_{backend}")
+        if backend == "tf_keras"
+        else ("--name", f"on_{backend}", f"--env=KERAS_BACKEND={backend}")
+    )
+    done = server.cli("run", *flags, "--", "python", "program.py", backend, cwd=tmp_path, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (chief,) = server.client.steps("local", f"on_{backend}")["replicas"]
+    assert chief["step"] == 96 and chief["values"].keys() >= {"loss", "mae", "val_loss"}
+    assert sum(point["step"] == 1 for point in chief["series"]) == 1
