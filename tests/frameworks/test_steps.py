@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from stoker.frameworks.steps import FILE_NAME, LONGEST_SECONDS, MOST_VALUES, Meter
+from stoker.frameworks.torch_steps import size_of
 
 
 class Hand:
@@ -132,3 +133,32 @@ def test_where_nothing_can_be_written_the_program_goes_on(tmp_path: Path) -> Non
         env={"STOKER_BEAT_FILE": str(tmp_path / "nowhere/beat")}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.stdout == "done\n" and done.stderr.startswith("stoker: steps are not told: "), done.stderr
+
+
+class Odd:
+    """Something that has a shape, but not as arrays have one."""
+
+    shape = "round"
+
+
+class Array:
+    def __init__(self, *shape: int) -> None:
+        self.shape = shape
+
+
+@pytest.mark.parametrize(
+    ("batch", "size"),
+    [
+        (Array(8, 3), 8),
+        ([Array(8, 3), Array(8)], 8),
+        ({"text": ["a"], "ids": (Array(4, 2),)}, 4),
+        (Array(), 0),
+        (Odd(), 0),
+        ([Odd(), Array(5)], 5),
+        ("text", 0),
+        ([[[[[[[Array(3)]]]]]]], 0),
+        (None, 0),
+    ],
+)
+def test_how_many_examples_a_batch_has(batch: object, size: int) -> None:
+    assert size_of(batch) == size

@@ -59,6 +59,8 @@ class Steps:
             try:
                 return fit(*bound.args, **bound.kwargs)
             finally:
+                if callback in getattr(given, "callbacks", ()):
+                    given.callbacks.remove(callback)  # it may be used again
                 steps._meter.kept_by = before
                 if steps._data is not None:
                     steps._data.is_wanted = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from importlib import import_module
-from typing import Any, Dict, Mapping
+from typing import Any, Callable, Dict, Mapping
 
 from .steps import Meter, meter
 
@@ -29,6 +29,7 @@ class Steps:
     def __init__(self, torch: Any, meter: Meter) -> None:
         self._torch = torch
         self._meter = meter
+        self._is_compiling: Callable[[], bool] = getattr(torch.compiler, "is_compiling", bool)
         self._stepped: set[int] = set()  # optimizers, by id, since the last step of all
         self._is_training = False
         self._batch = 0  # examples that were read last, and not trained on yet
@@ -115,8 +116,8 @@ class Steps:
 
     def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
         """With several optimizers, a step is over when one of them steps again."""
-        if self._meter.kept_by:
-            return
+        if self._meter.kept_by or self._is_compiling():
+            return  # within a compiled step: our counting would be compiled with it, anew at every step
         if self._stepped and id(optimizer) not in self._stepped:
             self._stepped.add(id(optimizer))
             return
@@ -137,7 +138,10 @@ class Steps:
 def size_of(batch: Any, depth: int = 0) -> int:
     """How many examples a batch has, by the first tensor in it; 0: that is not known."""
     if hasattr(batch, "shape"):
-        return int(batch.shape[0]) if len(batch.shape) else 0
+        try:
+            return int(batch.shape[0])
+        except (TypeError, ValueError, IndexError, KeyError):
+            return 0  # it has none, or is something else that has a shape
     if depth < _DEEPEST and isinstance(batch, (list, tuple, Mapping)):
         for part in batch.values() if isinstance(batch, Mapping) else batch:
             found = size_of(part, depth + 1)
