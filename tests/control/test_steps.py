@@ -106,6 +106,12 @@ def test_whatever_a_program_tells_there_is_an_answer(lines: list[tuple[str, str]
     findings(progress_of(lines))
 
 
+def test_numbers_of_hundreds_of_digits_are_infinite() -> None:
+    huge = "1" + "0" * 400
+    found = training(f'{{"t": 1, "step": 1, "steps": 1, "seconds": 1, "values": {{"a": {huge}, "b": -{huge}}}}}')
+    assert found.values == {"a": math.inf, "b": -math.inf}
+
+
 def codes(found: list[Progress]) -> list[str]:
     return [finding.code for finding in findings(found)]
 

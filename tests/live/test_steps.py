@@ -181,3 +181,34 @@ def test_fit_on_other_backends(server: Server, tmp_path: Path, backend: str) -> 
     (chief,) = server.client.steps("local", f"on_{backend}")["replicas"]
     assert chief["step"] == 96 and chief["values"].keys() >= {"loss", "mae", "val_loss"}
     assert sum(point["step"] == 1 for point in chief["series"]) == 1
+
+
+UNUSUAL = """
+import torch, gc, weakref
+from torch.utils.data import DataLoader, TensorDataset
+data = TensorDataset(torch.zeros(64, 4), torch.zeros(64, 1))
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def train(loader):
+    for batch, wanted in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(batch), wanted).backward()
+        optimizer.step()
+train(DataLoader(data, batch_size=16))
+for batch, wanted in DataLoader(data, batch_size=2):  # gradients are off within only
+    with torch.no_grad():
+        model(batch)
+nested = DataLoader([torch.ones(2)], collate_fn=lambda some: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)]))
+print("odd", len(list(nested)))
+train(DataLoader(data, batch_size=16))
+parameter = weakref.ref(next(model.parameters()))
+del model, optimizer
+gc.collect()
+print("kept", parameter() is not None)
+"""
+
+
+def test_unusual_loops_are_not_disturbed(server: Server, tmp_path: Path) -> None:
+    told, _ = metrics(server, tmp_path, UNUSUAL, "unusual")
+    assert told["by"]["chief-0"]["step"] == 8, "what was read and not trained on has no steps"
+    assert "odd 1" in (output := server.cli("logs", "unusual").stdout) and "kept False" in output

@@ -79,6 +79,22 @@ def test_it_is_answered_once_and_again_when_it_is_asked_again(hand: Hand) -> Non
     assert [line["id"] for line in again[len(first) :]] == ["2", "2"]
 
 
+def test_no_link_of_the_programs_is_followed(hand: Hand, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a secret")
+    secret.chmod(0o600)
+    for name in (TRACE_REQUEST, f"{TRACE_REQUEST}.part", f".{TRACE_REQUEST}.part"):
+        (hand.beat / name).symlink_to(secret)
+    hand.asks(id="1", seconds=1.0)
+    assert secret.read_text() == "a secret" and secret.stat().st_mode & 0o777 == 0o600
+    assert not (hand.beat / TRACE_REQUEST).is_symlink(), "it was put in the link's place"
+
+
+def test_who_only_wants_stacks_gets_no_trace(hand: Hand) -> None:
+    hand.asks(id="1", seconds=0.0)
+    assert not (hand.beat / TRACE_REQUEST).exists()
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"id": 3}', '{"id": "x", "seconds": "long"}'])
 def test_a_request_that_is_none(hand: Hand, text: str) -> None:
     hand.ask.write_text(text)

@@ -61,6 +61,16 @@ def test_much_at_once_and_what_is_too_long(hand: Hand) -> None:
     assert hand.writes("y" * 300_000 + "\nshort\n")[-1] == "short"
 
 
+def test_whoever_writes_too_much_keeps_nobody_from_all_else(hand: Hand) -> None:
+    with open(hand.path, "wb") as file:
+        file.truncate(1 << 40)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nthe last\n")
+    for _ in range(20):
+        hand.steps.pass_on()
+    assert hand.looked_at()[-1] == "the last"
+
+
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 def test_what_is_no_file_is_left_alone(hand: Hand, tmp_path: Path, kind: str) -> None:
     (tmp_path / "secret").write_text("a secret\n")

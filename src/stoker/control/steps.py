@@ -257,7 +257,10 @@ def _values(named: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
     for name, value in list(named.items())[:_MOST_VALUES]:
         number = _WORDS.get(value) if isinstance(value, str) else value
         if isinstance(number, int | float) and not isinstance(number, bool):
-            yield name[:60], float(number) if abs(number) < 1e300 or not math.isfinite(number) else math.inf
+            try:
+                yield name[:60], float(number)
+            except OverflowError:  # an integer of hundreds of digits
+                yield name[:60], math.copysign(math.inf, 1 if number > 0 else -1)
 
 
 def _number(value: object) -> float | None:

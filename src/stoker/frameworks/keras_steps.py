@@ -16,6 +16,7 @@ from typing import Any, Dict, Optional
 
 from .cluster import cluster_of
 from .steps import Meter, meter
+from .words import say
 
 _DEFAULT_BATCH = 32  # of Keras
 _SHORT_SECONDS = 0.04  # a step for which it would be too much to time its data always
@@ -46,16 +47,17 @@ class Steps:
 
         @functools.wraps(fit)
         def fit_measured(model: Any, *args: Any, **words: Any) -> Any:
-            bound = signature.bind(model, *args, **words)
-            callback = steps._callback(model, steps._batch(model, bound.arguments))
+            try:
+                bound = signature.bind(model, *args, **words)
+            except TypeError:  # Keras says better what is wrong with it
+                return fit(model, *args, **words)
+            try:
+                callback = steps._callback(model, steps._batch(model, bound.arguments))
+                given = _with(bound, callback)
+            except Exception as error:
+                say(f"steps of this fit are not measured: {error!r}")
+                return fit(model, *args, **words)
             before, steps._meter.kept_by = steps._meter.kept_by, "fit"  # on PyTorch its optimizer would be seen, too
-            given: Any = bound.arguments.get("callbacks")
-            if hasattr(given, "append") and hasattr(given, "callbacks"):
-                given.append(callback)  # a CallbackList
-            elif isinstance(given, (list, tuple)):
-                bound.arguments["callbacks"] = [callback, *given]
-            else:
-                bound.arguments["callbacks"] = [callback] if given is None else [callback, given]
             try:
                 return fit(*bound.args, **bound.kwargs)
             finally:
@@ -63,21 +65,21 @@ class Steps:
                     given.callbacks.remove(callback)  # it may be used again
                 steps._meter.kept_by = before
                 if steps._data is not None:
-                    steps._data.is_wanted = False
+                    steps._data.end()
 
         self._keras.Model.fit = fit_measured
 
     def _batch(self, model: Any, asked: Dict[str, Any]) -> int:
         """How many examples a step of this process has; 0: that is not known yet."""
-        data = asked.get("x")
-        spec = getattr(data, "element_spec", None)
-        if spec is not None:
-            first = next(iter(sys.modules["tensorflow"].nest.flatten(spec)), None)
-            size = first.shape[0] if first is not None and first.shape.rank else None
+        data: Any = asked.get("x")
+        size: Optional[int] = None
+        if hasattr(data, "element_spec"):
+            try:
+                size = sys.modules["tensorflow"].nest.flatten(data.element_spec)[0].shape[0]
+            except (AttributeError, KeyError, LookupError, TypeError, ValueError):
+                pass  # of no rank, or of none that we know
         elif hasattr(data, "shape") or isinstance(data, (list, tuple, dict)):
             size = asked.get("batch_size") or _DEFAULT_BATCH
-        else:
-            size = None
         strategy = type(getattr(model, "distribute_strategy", None)).__name__
         return (size or 0) // (cluster_of(os.environ).processes if strategy in _SEVERAL_WORKERS else 1)
 
@@ -87,7 +89,7 @@ class Steps:
         if data is not None and (strategy is None or strategy.num_replicas_in_sync > 1):
             data = None  # replicas have their data fetched ahead: what they wait for, nobody can tell
         if data is not None:
-            data.is_wanted = True
+            data.decide(self._meter, is_first=True)
         return _callback(self._keras, Epochs(self._meter, data, model, batch))
 
     def _new_data(self) -> Optional[Data]:
@@ -95,6 +97,18 @@ class Steps:
         config: Any = getattr(self._keras, "config", None)  # Keras 2 has no such thing, and is on TensorFlow always
         is_tensorflow = not hasattr(config, "backend") or config.backend() == "tensorflow"
         return Data(tensorflow) if tensorflow is not None and is_tensorflow else None
+
+
+def _with(bound: inspect.BoundArguments, callback: Any) -> Any:
+    """Add a callback, before the others: what they do is part of a step. Returns those that were given."""
+    given: Any = bound.arguments.get("callbacks")
+    if hasattr(given, "append") and hasattr(given, "callbacks"):
+        given.append(callback)  # a CallbackList
+    elif isinstance(given, (list, tuple)):
+        bound.arguments["callbacks"] = [callback, *given]
+    else:
+        bound.arguments["callbacks"] = [callback] if given is None else [callback, given]
+    return given
 
 
 class Epochs:
@@ -106,26 +120,20 @@ class Epochs:
         self._model = model
         self._batch = batch
         self._began: Optional[int] = None  # the batch that goes on
-        self._is_first = self._was_wanted = True
-        self._epoch_began_at = self._timed_at = time.perf_counter()
-        self._timed_seconds = 0.0
+        self._is_first = True
         self.logs: Any = None
 
     def begin_epoch(self) -> None:
         """Decide whether this one's data are timed."""
         self._end_step()
-        if self._data is None:
-            return
-        now = time.perf_counter()
-        if self._was_wanted:
-            self._timed_seconds, self._timed_at = now - self._epoch_began_at, now
-        self._epoch_began_at = now
-        pause = max(_WINDOWS * self._meter.window_seconds, _ONE_IN * self._timed_seconds)
-        is_wanted = self._is_first or self._meter.mean_seconds >= _SHORT_SECONDS or now - self._timed_at >= pause
-        if is_wanted != self._was_wanted:
-            self._meter.tell()  # a window is of one kind
-        self._is_first, self._data.is_wanted, self._was_wanted = False, is_wanted, is_wanted
-        self._data.begin()
+        if self._data is not None:
+            was_timed = self._data.is_wanted
+            if not self._is_first:
+                self._data.decide(self._meter, is_first=False)
+            if self._data.is_wanted != was_timed:
+                self._meter.tell()  # a window is of one kind
+            self._data.begin()
+        self._is_first = False
 
     def begin_batch(self, batch: int) -> None:
         """What was before is over."""
@@ -140,8 +148,8 @@ class Epochs:
     def pause(self) -> None:
         """What comes now is no step: it evaluates."""
         self._end_step()
-        if self._data is not None and self._data.is_wanted:
-            self._data.is_wanted = False
+        if self._data is not None:
+            self._data.pause()
 
     def end_epoch(self, logs: Any) -> None:
         """With its metrics."""
@@ -151,7 +159,7 @@ class Epochs:
     def _end_step(self) -> None:
         if self._began is not None:
             self._look_at_data()
-            self._step(max(1, int(getattr(self._model, "steps_per_execution", 1) or 1)))
+            self._step(_steps_at_once(self._model))
         self._began = None
 
     def _step(self, steps: int) -> None:
@@ -169,27 +177,45 @@ class Epochs:
             self._batch = examples or self._batch
 
 
+def _steps_at_once(model: Any) -> int:
+    """`steps_per_execution`; in Keras 2 a variable, which may be on several devices."""
+    found: Any = getattr(model, "steps_per_execution", 1)
+    try:
+        return max(1, int(found.numpy() if hasattr(found, "numpy") else found))
+    except Exception:
+        return 1
+
+
 def _callback(keras: Any, epochs: Epochs) -> Any:
     class Measures(keras.callbacks.Callback):  # type: ignore[misc]
-        """Asks nothing of a device: what a step has returned is kept as it is."""
+        """Asks nothing of a device: what a step has returned is kept as it is. Whatever fails in it, the program trains."""
 
         async_safe = True  # of Keras 3: it need not wait for the values of a step because of us
         _supports_tf_logs = True  # of Keras 2: the same
+        is_off = False
+
+        def hear(self, event: Any, *args: Any) -> None:
+            if not self.is_off:
+                try:
+                    event(*args)
+                except Exception as error:
+                    self.is_off = True
+                    say(f"steps of this fit are not measured any more: {error!r}")
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            epochs.begin_epoch()
+            self.hear(epochs.begin_epoch)
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-            epochs.begin_batch(batch)
+            self.hear(epochs.begin_batch, batch)
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             epochs.logs = logs
 
         def on_test_begin(self, logs: Any = None) -> None:
-            epochs.pause()
+            self.hear(epochs.pause)
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            epochs.end_epoch(logs)
+            self.hear(epochs.end_epoch, logs)
 
     return Measures()
 
@@ -200,8 +226,12 @@ class Data:
     def __init__(self, tensorflow: Any) -> None:
         self._tensorflow = tensorflow
         self.is_wanted = False
-        self._is_timed = False
-        with tensorflow.device("CPU:0"):
+        self._timed: Dict[int, Any] = {}  # of the fit that goes on, by id: the dataset, and the same timed
+        self._began_at: Optional[float] = None  # since when it is timed
+        self._ended_at = 0.0
+        self._took = 0.0
+        self._is_known = False  # it was timed once
+        with tensorflow.device("CPU:0"), tensorflow.init_scope():
             self._waited, self._examples, self._count = (
                 tensorflow.Variable(tensorflow.constant(0, kind), trainable=False)
                 for kind in (tensorflow.float64, tensorflow.int64, tensorflow.int64)
@@ -212,9 +242,33 @@ class Data:
         def iterate_timed(dataset: Any) -> Any:
             if not data.is_wanted or not tensorflow.executing_eagerly():
                 return iterate(dataset)
-            return iterate(data._timed(dataset))
+            return iterate(data._of(dataset))
 
         tensorflow.data.Dataset.__iter__ = iterate_timed
+
+    def decide(self, meter: Meter, *, is_first: bool) -> None:
+        """Whether the epoch that begins is timed: the first of a fit now and then, the others always where steps are long."""
+        now = time.perf_counter()
+        self._stop(now)
+        pause = max(_WINDOWS * meter.window_seconds, _ONE_IN * self._took)
+        is_due = not self._is_known or now - self._ended_at >= pause
+        self.is_wanted = is_due or (not is_first and meter.mean_seconds >= _SHORT_SECONDS)
+        self._began_at = now if self.is_wanted else None
+
+    def _stop(self, now: float) -> None:
+        if self._began_at is not None:
+            self._is_known, self._took, self._ended_at = True, now - self._began_at, now
+        self._began_at = None
+
+    def pause(self) -> None:
+        """Until it is decided again."""
+        self._stop(time.perf_counter())
+        self.is_wanted = False
+
+    def end(self) -> None:
+        """The fit is over."""
+        self.pause()
+        self._timed.clear()
 
     def begin(self) -> None:
         """Forget what was before."""
@@ -230,16 +284,14 @@ class Data:
         self.begin()
         return found
 
-    def _timed(self, dataset: Any) -> Any:
+    def _of(self, dataset: Any) -> Any:
         """The same data, timed: made once, for tracing it costs more than it does."""
-        found = getattr(dataset, "_stoker_timed", None)
-        if found is None:
+        if id(dataset) not in self._timed:
             try:
-                found = self._made(dataset)
+                self._timed[id(dataset)] = dataset, self._made(dataset)
             except Exception:  # whatever is in it that cannot stand in a pair: it is not timed then
-                found = dataset
-            dataset._stoker_timed = found
-        return found
+                self._timed[id(dataset)] = dataset, dataset
+        return self._timed[id(dataset)][1]
 
     def _made(self, dataset: Any) -> Any:
         tensorflow = self._tensorflow
@@ -255,9 +307,20 @@ class Data:
                 self._examples.assign_add(tensorflow.shape(first, out_type=tensorflow.int64)[0])
             return element
 
+        optimizes = dataset.options().experimental_optimization
+        ahead = dataset
+        if optimizes.inject_prefetch is not False and not _is_read_ahead(dataset):
+            ahead = dataset.prefetch(tensorflow.data.AUTOTUNE)  # as TensorFlow would, at the very end
         times = tensorflow.data.Dataset.counter().map(asked)
-        found = tensorflow.data.Dataset.zip((times, dataset)).map(answered)
+        found = tensorflow.data.Dataset.zip((times, ahead)).map(answered)
         options = tensorflow.data.Options()
         options.experimental_optimization.inject_prefetch = False  # or it would be somebody else who asks
         found = found.with_options(options)
         return found if found.element_spec == dataset.element_spec else dataset
+
+
+def _is_read_ahead(dataset: Any) -> bool:
+    """Whether it ends with a prefetch of its own."""
+    while "Options" in type(dataset).__name__ and hasattr(dataset, "_input_dataset"):
+        dataset = dataset._input_dataset
+    return "Prefetch" in type(dataset).__name__

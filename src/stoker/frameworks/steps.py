@@ -134,8 +134,8 @@ class Meter:
         """Tell what was seen of the training, beside its steps."""
         self._write(json.dumps(seen))
 
-    def tell(self) -> None:
-        """Write what there is since the last window."""
+    def tell(self, *, is_last: bool = False) -> None:
+        """Write what there is since the last window. At the end of a process no device is waited for, which may never answer."""
         if not self._steps and not self._has_news:
             return
         self._values = {**self.source(), **self._values}
@@ -150,7 +150,7 @@ class Meter:
             "waited": None if self._waited is None else round(self._waited, 6),
             "together": None if self._together is None else round(self._together, 6),
             "aside": round(self._aside, 6),
-            "values": _numbers(self._values),
+            "values": _numbers(self._values, may_wait=not is_last),
         }
         self._tell_tensorboard(found)
         self._values, self._has_news = {}, False
@@ -177,10 +177,15 @@ class Meter:
             self._events = None
 
 
-def _numbers(values: Dict[str, Any]) -> Dict[str, Any]:
-    """Values as numbers. Those that are none are words: `nan`, `inf`, `-inf`; what cannot be a number is left out."""
+def _numbers(values: Dict[str, Any], *, may_wait: bool) -> Dict[str, Any]:
+    """Values as numbers. Those that are none are words: `nan`, `inf`, `-inf`; what cannot be a number is left out.
+
+    So is what other processes would have to help with (a DTensor): they do not know that we look.
+    """
     found: Dict[str, Any] = {}
     for name, value in values.items():
+        if hasattr(value, "device_mesh") or (not may_wait and getattr(value, "is_cuda", False)):
+            continue
         try:
             number = float(value)
         except Exception:  # whatever an array of many elements says to it
@@ -208,12 +213,12 @@ def _new_meter() -> Optional[Meter]:
         return None
     told, own = _File(os.path.join(os.path.dirname(beat_file), FILE_NAME)), os.getpid()
     found = Meter(told.write, events=_events())
-    found.tracer = Tracer(os.path.dirname(beat_file))
+    found.tracer = Tracer(os.path.dirname(beat_file), told.is_ours)
 
     def tell_the_last() -> None:
         """A fork ends with this, too, and has nothing to tell of its parent's."""
         if os.getpid() == own:
-            found.tell()
+            found.tell(is_last=True)
 
     atexit.register(tell_the_last)
     return found
@@ -234,6 +239,10 @@ class _File:
         self._path = path
         self._descriptor = -1
         self._is_anothers = False
+
+    def is_ours(self) -> bool:
+        """Whether it is this process that writes it."""
+        return self._descriptor >= 0 and not self._is_anothers
 
     def write(self, line: str) -> None:
         """Add a line, unless the file is another process's."""

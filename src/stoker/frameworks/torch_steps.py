@@ -1,17 +1,20 @@
 """Steps of PyTorch programs: each is over when the optimizer has stepped; what a DataLoader lets one wait for is data.
 
 By public hooks where there are some (torch.optim.optimizer.register_optimizer_step_post_hook). Nothing here waits for a device:
-a loss is kept as it is, and looked at when a window is told.
+a loss is kept as it is, and looked at when a window is told. Nothing here may end a program either: what fails is said once, and
+from then on nothing is measured.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import time
 from importlib import import_module
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, Mapping, Set
 
 from .steps import Meter, meter
+from .words import say
 
 _DEEPEST = 4  # of structures in a batch
 
@@ -29,90 +32,135 @@ class Steps:
     def __init__(self, torch: Any, meter: Meter) -> None:
         self._torch = torch
         self._meter = meter
+        self._own = os.getpid()
         self._is_compiling: Callable[[], bool] = getattr(torch.compiler, "is_compiling", bool)
-        self._stepped: set[int] = set()  # optimizers, by id, since the last step of all
+        self._is_off = False
+        self._stepped: Set[int] = set()  # optimizers, by id, since the last step of all
         self._is_training = False
-        self._batch = 0  # examples that were read last, and not trained on yet
+        self._read: Set[int] = set()  # loaders, by id, that were read and not trained on yet
+        self._waited = 0.0  # for them
+        self._has_loader = False
+        self._batch = 0  # examples of what was read last
         self._examples = 0
-        self._loss: Dict[str, Any] = {}
-        self._rates: Dict[str, Any] = {}  # the first group of the optimizer that has stepped
+        self._loss: Any = None
+        self._is_scaled = False  # what comes is the loss times a factor
+        self._rate: Any = None
 
     def put_in_place(self) -> None:
         """Stand where the program will pass."""
-        import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._after_step)
         self._meter.source = self._values
+        import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._hears(self._after_step))
         self._meet_data()
         self._meet_loss()
 
+    def _hears(self, function: Callable[..., None]) -> Callable[..., None]:
+        """The same, for a program that is to go on whatever becomes of it. A fork of the program is not heard."""
+
+        @functools.wraps(function)
+        def heard(*args: Any) -> None:
+            if self._is_off or os.getpid() != self._own:
+                return
+            try:
+                function(*args)
+            except Exception as error:
+                self._is_off = True
+                say(f"steps are not measured any more: {error!r}")
+
+        return heard
+
     def _meet_data(self) -> None:
-        loading, steps = import_module("torch.utils.data.dataloader"), self
+        loading, clock = import_module("torch.utils.data.dataloader"), time.perf_counter
         iterator = loading._BaseDataLoaderIter
         read_next, begin = iterator.__next__, loading.DataLoader.__iter__
-        is_grad_enabled, clock, waited = self._torch.is_grad_enabled, time.perf_counter, self._meter.waited
+        before, after = self._hears(self._before_read), self._hears(self._after_read)
+        began = self._hears(self._after_begin)
 
         @functools.wraps(read_next)
         def read_timed(loader: Any) -> Any:
-            if not is_grad_enabled():
-                steps._stop()
-                return read_next(loader)
-            steps._go_on()
-            began = clock()
+            before(loader)
+            at = clock()
             batch = read_next(loader)
-            waited(clock() - began)
-            steps._batch = size_of(batch)
+            after(loader, batch, clock() - at)
             return batch
 
         @functools.wraps(begin)
         def begin_timed(loader: Any) -> Any:
             """Workers are started, or asked again: that, too, is to wait for data."""
-            if not is_grad_enabled():
-                steps._stop()
-                return begin(loader)
-            steps._go_on()
-            began = clock()
+            before(None)
+            at = clock()
             found = begin(loader)
-            waited(clock() - began)
+            began(clock() - at)
             return found
 
         iterator.__next__, loading.DataLoader.__iter__ = read_timed, begin_timed
 
+    def _before_read(self, loader: Any) -> None:
+        if not self._torch.is_grad_enabled():
+            self._is_training = False  # it evaluates: until it trains again, no step goes on
+        elif id(loader) in self._read:
+            self._begin()  # what it has read before, it has not trained on: that was no step
+        else:
+            self._go_on()
+
+    def _after_begin(self, seconds: float) -> None:
+        if self._torch.is_grad_enabled():
+            self._waited += seconds
+
+    def _after_read(self, loader: Any, batch: Any, seconds: float) -> None:
+        if self._torch.is_grad_enabled():
+            self._has_loader = True
+            self._read.add(id(loader))
+            self._waited += seconds
+            self._batch = size_of(batch)
+
     def _meet_loss(self) -> None:
-        tensor, steps = self._torch.Tensor, self
-        backward = tensor.backward
+        tensor = self._torch.Tensor
+        backward, note = tensor.backward, self._hears(self._before_backward)
 
         @functools.wraps(backward)
         def backward_noted(loss: Any, *args: Any, **words: Any) -> Any:
-            steps._go_on()
-            steps._examples += steps._batch
-            steps._batch = 0
-            if not steps._loss.pop("is scaled", False) and loss.numel() == 1:
-                steps._loss["loss"] = loss.detach()
+            note(loss)
             return backward(loss, *args, **words)
 
         tensor.backward = backward_noted
         scaler = getattr(self._torch.amp, "GradScaler", None)  # of PyTorch 2.3 and newer
         if scaler is None:
             return
-        scale = scaler.scale
+        scale, note_unscaled = scaler.scale, self._hears(self._after_scaling)
 
         @functools.wraps(scale)
         def scale_noted(self: Any, outputs: Any) -> Any:
             found = scale(self, outputs)
-            if isinstance(outputs, tensor) and outputs.numel() == 1:
-                steps._loss.update({"loss": outputs.detach(), "is scaled": True})
+            note_unscaled(outputs)
             return found
 
         scaler.scale = scale_noted
 
+    def _before_backward(self, loss: Any) -> None:
+        self._go_on()
+        if self._has_loader:
+            self._meter.waited(self._waited)
+        self._examples += self._batch
+        self._waited, self._batch = 0.0, 0
+        self._read.clear()
+        if not self._is_scaled and loss.numel() == 1:
+            self._loss = loss.detach()
+        self._is_scaled = False
+
+    def _after_scaling(self, outputs: Any) -> None:
+        if isinstance(outputs, self._torch.Tensor) and outputs.numel() == 1:
+            self._loss, self._is_scaled = outputs.detach(), True
+
     def _go_on(self) -> None:
         if not self._is_training:
             self._is_training = True
-            if not self._meter.kept_by:
-                self._meter.begin()
+            self._begin()
 
-    def _stop(self) -> None:
-        """It evaluates: until it trains again, no step goes on."""
-        self._is_training = False
+    def _begin(self) -> None:
+        self._read.clear()
+        self._waited = 0.0
+        if not self._meter.kept_by:
+            self._meter.begin()
 
     def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
         """With several optimizers, a step is over when one of them steps again."""
@@ -121,9 +169,12 @@ class Steps:
         if self._stepped and id(optimizer) not in self._stepped:
             self._stepped.add(id(optimizer))
             return
+        cuda = self._torch.cuda
+        if self._meter.is_due and cuda.is_initialized() and cuda.is_current_stream_capturing():
+            return  # a step that is recorded is not done, and nothing may be looked at meanwhile
         self._stepped = {id(optimizer)}
         self._go_on()
-        self._rates = optimizer.param_groups[0]
+        self._rate = optimizer.param_groups[0].get("lr")
         self._meter.step(1, self._examples)
         self._examples = 0
 
@@ -131,19 +182,18 @@ class Steps:
         """What is known of the last step."""
         if self._meter.kept_by:
             return {}
-        named = {"loss": self._loss.get("loss"), "learning_rate": self._rates.get("lr")}
+        named = {"loss": self._loss, "learning_rate": self._rate}
         return {name: value for name, value in named.items() if value is not None}
 
 
 def size_of(batch: Any, depth: int = 0) -> int:
     """How many examples a batch has, by the first tensor in it; 0: that is not known."""
-    if hasattr(batch, "shape"):
-        try:
-            return int(batch.shape[0])
-        except (TypeError, ValueError, IndexError, KeyError):
-            return 0  # it has none, or is something else that has a shape
-    if depth < _DEEPEST and isinstance(batch, (list, tuple, Mapping)):
-        for part in batch.values() if isinstance(batch, Mapping) else batch:
+    try:
+        return int(batch.shape[0])
+    except Exception:  # it is none; or one of which only its own library knows what can be asked
+        pass
+    if depth < _DEEPEST and isinstance(batch, (list, tuple, dict, Mapping)):
+        for part in batch.values() if isinstance(batch, (dict, Mapping)) else batch:
             found = size_of(part, depth + 1)
             if found:
                 return found

@@ -20,9 +20,10 @@ _LOOK_SECONDS = 0.2
 class Tracer:
     """Makes them in this process."""
 
-    def __init__(self, folder: str) -> None:
-        """`folder`: that of the beat."""
+    def __init__(self, folder: str, may: Callable[[], bool]) -> None:
+        """`folder`: that of the beat. `may`: whether it is this process, of several, that is to make them."""
         self._folder = folder
+        self._may = may
         self._look_at = 0.0
         self._known = ""
         self._until = 0.0
@@ -40,7 +41,7 @@ class Tracer:
             if is_time:
                 self._finish()
             return is_time
-        if not os.path.exists(os.path.join(self._folder, REQUEST)):
+        if not os.path.exists(os.path.join(self._folder, REQUEST)) or not self._may():
             return False
         asked = self._request()
         is_new = bool(asked) and str(asked["id"]) != self._known

@@ -58,7 +58,7 @@ class Watch:
         self._clock = clock
         self._every = min(_MOST_LOOK_SECONDS, max(_LEAST_LOOK_SECONDS, seconds / _LOOKS))
         self._looked_at = self._quiet_since = clock()
-        self._lines = log.last_number
+        self._lines = log.heard
         self._beat = _touched(beat_file)
         self._use: Dict[int, Use] = {}
         self._has_spoken = bool(log.last_output or log.last_errors)
@@ -94,11 +94,11 @@ class Watch:
 
     def heard_ourselves(self) -> None:
         """The last lines were the supervisor's own."""
-        self._lines = self._log.last_number
+        self._lines = self._log.heard
 
     def _goes_on(self, passed: float) -> bool:
         """Whether any of the three signals has moved since the last look."""
-        lines, beat = self._log.last_number, _touched(self._beat_file)
+        lines, beat = self._log.heard, _touched(self._beat_file)
         has_spoken = lines != self._lines or beat != self._beat
         self._has_spoken = self._has_spoken or has_spoken
         self._lines, self._beat = lines, beat

@@ -18,6 +18,7 @@ _LARGEST_BATCH_BYTES = 1 << 18
 _MOST_IN_MEMORY = 1000
 _CHATTY_BATCH_BYTES = 1 << 14
 _CHATTY_PAUSE_SECONDS = 0.05
+_UNHEARD = "profile"  # what is found of a program that is looked into is no word of its own
 
 
 class Lines:
@@ -82,6 +83,8 @@ class Log:
         self._path = path
         self._file = open(path, "ab", buffering=0)
         self._number = 0
+        self.heard = 0
+        """Of all lines, those by which one knows that the program goes on."""
         self._shipped_to = self._file.tell()
         self._is_torn = False  # the last record on disk was cut off
         self._was_full = False  # some record on disk may be cut off, and some may have been shipped from memory already
@@ -127,6 +130,8 @@ class Log:
         elif stream == "out":
             self.last_output.extend(lines)
         with self._lock:
+            if stream != _UNHEARD:
+                self.heard += len(lines)
             first, now = self._number + 1, time.time()
             self._number += len(lines)
             records = [

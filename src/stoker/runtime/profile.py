@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import threading
 import time
@@ -65,9 +66,10 @@ class Profiler:
 
     def _answer(self, number: str, seconds: float) -> None:
         pids = self._processes()[:_MOST_PROCESSES]
-        self._ask_for_trace(number, seconds)
+        if seconds:
+            self._ask_for_trace(number, seconds)
         for pid in pids:
-            self._tell(number, process=pid, command=command_of(pid), stack=stack(pid)[:_MOST_STACK_LINES])
+            self._tell(number, process=pid, command=command_of(pid), stack=_cut(stack(pid)))
         spies = {pid: _record(pid, seconds) for pid in pids} if seconds and find_spy() else {}
         for pid, spy in spies.items():
             if spy is not None:
@@ -77,14 +79,19 @@ class Profiler:
         self._tell(number, trace=self._trace(number, seconds), has_spy=bool(find_spy()), is_over=True)
 
     def _ask_for_trace(self, number: str, seconds: float) -> None:
-        path = os.path.join(self._beat_folder, TRACE_REQUEST)
+        """Write into the program's own folder, in which links may lie that lead anywhere: none is followed."""
+        part, flags = f".{secrets.token_hex(8)}.part", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         try:
-            with open(path + ".part", "w", encoding="utf-8") as file:
-                json.dump({"id": number, "seconds": seconds}, file)
-            os.chmod(path + ".part", 0o644)
-            os.replace(path + ".part", path)
+            folder = os.open(self._beat_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                with os.fdopen(os.open(part, flags, 0o644, dir_fd=folder), "w", encoding="utf-8") as file:
+                    os.fchmod(file.fileno(), 0o644)
+                    json.dump({"id": number, "seconds": seconds}, file)
+                os.replace(part, TRACE_REQUEST, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                os.close(folder)
         except OSError:
-            pass  # the folder is the program's
+            pass  # the program has put something in the way
 
     def _trace(self, number: str, seconds: float) -> Dict[str, Any]:
         """What became of it, as the program tells: `path`, or `error`; empty: it has no steps that we see."""
@@ -100,7 +107,7 @@ class Profiler:
                     told = {name: str(found[name])[:_MOST_CHARACTERS] for name in ("path", "error") if name in found}
                     if told or not found.get("goes_on"):
                         return told
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 pass
             if not os.path.exists(os.path.join(self._beat_folder, "steps.jsonl")):
                 break  # nobody is there who would make one
@@ -109,6 +116,11 @@ class Profiler:
 
     def _tell(self, number: str, **found: Any) -> None:
         self._log.write(STREAM, json.dumps({"id": number, **found}))
+
+
+def _cut(lines: List[str]) -> List[str]:
+    """So many, and none too long: one record has to fit into what is shipped at once."""
+    return [line[:_MOST_CHARACTERS] for line in lines[:_MOST_STACK_LINES]]
 
 
 def _record(pid: int, seconds: float) -> "subprocess.Popen[str] | None":

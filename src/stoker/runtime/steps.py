@@ -11,6 +11,9 @@ from .lines import Log
 FILE_NAME = "steps.jsonl"  # as frameworks/steps.py writes it
 STREAM = "steps"
 _MOST_BYTES = 1 << 16  # at a time
+_MOST_READS = 16  # at a look: whoever writes more does not keep us from all else
+_MOST_BEHIND_BYTES = 1 << 23  # what lies further back is left out
+_MOST_BYTES_OF_ALL = 1 << 26
 _LONGEST_LINE_BYTES = 1 << 13
 
 
@@ -20,7 +23,7 @@ class StepsFile:
     def __init__(self, path: str, log: Log) -> None:
         self._path = path
         self._log = log
-        self._offset = 0
+        self._offset = self._bytes = 0
 
     def pass_on(self) -> None:
         """Send on what is new in it. Costs next to nothing if nothing is."""
@@ -32,10 +35,13 @@ class StepsFile:
             return
         if found.st_size < self._offset:
             self._offset = 0  # somebody has begun it anew
-        before = -1
-        while before != self._offset:
-            before = self._offset
-            self._log.write_all(STREAM, self._read())
+        self._offset = max(self._offset, found.st_size - _MOST_BEHIND_BYTES)
+        for _ in range(_MOST_READS):
+            before, lines = self._offset, self._read()
+            self._bytes += sum(map(len, lines))
+            if self._offset == before or self._bytes > _MOST_BYTES_OF_ALL:
+                return
+            self._log.write_all(STREAM, lines)
 
     def _read(self) -> List[str]:
         """Some of the next lines that are whole. One that is too long is passed over."""

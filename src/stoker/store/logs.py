@@ -52,15 +52,15 @@ class Logs:
     def append(self, attempt: str, replica: str, lines: Iterable[Mapping[str, Any]]) -> int:
         """Add what is new of {n, t, s, m}. Returns the replica's last number."""
         job, lines = job_of_attempt(attempt), list(lines)
-        numbers = []
+        # The output first: should the rest fail, no number says that what comes before it is kept.
+        number, is_news = self._file(job).append(attempt, replica, [line for line in lines if line["s"] not in ASIDE])
         for stream in {line["s"] for line in lines}.intersection(ASIDE):
             told = [line for line in lines if line["s"] == stream]
-            numbers.append(self._file(_aside(job, stream)).append(attempt, replica, told)[0])
-        number, is_news = self._file(job).append(attempt, replica, [line for line in lines if line["s"] not in ASIDE])
+            number = max(number, self._file(_aside(job, stream)).append(attempt, replica, told)[0])
         if is_news:
             for ring in self._listeners:
                 ring(job)
-        return max(number, *numbers) if numbers else number
+        return number
 
     def last_number(self, attempt: str, replica: str) -> int:
         """The number of the last line that is kept of a replica."""
