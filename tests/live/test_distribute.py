@@ -184,7 +184,7 @@ def test_torch_on_two_processes_is_torch_on_one_with_the_whole_batch(server: Ser
     expected = alone(tmp_path, TORCH, 64)
     assert one == other and one[1] == expected[1] == 20 and one[0] == pytest.approx(expected[0], rel=1e-6)
     assert output.count("seen 640") == 4, "evaluation reads all of it"
-    assert [path.name for path in (server.home / "buckets/gs/out/torch").iterdir()] == ["model-0.pt"], (
+    assert [path.name for path in (server.home / "buckets/gs/out/torch").glob("*.pt")] == ["model-0.pt"], (
         "the chief alone writes"
     )
 

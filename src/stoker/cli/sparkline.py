@@ -19,19 +19,19 @@ def sparkline(numbers: Sequence[float | None], width: int, *, from_zero: bool = 
     cells = [_mean(part) for part in _parts(numbers, width)]
     finite = [cell for cell in cells if cell is not None and math.isfinite(cell)]
     low = 0.0 if from_zero else min(finite, default=0.0)
-    span = max(finite, default=0.0) - low
+    half = max(finite, default=0.0) / 2 - low / 2  # of what lies between, which may be more than a number can be
     bars = _bars()
-    return "".join(_bar(cell, low, span, bars) for cell in cells)
+    return "".join(_bar(cell, low, half, bars) for cell in cells)
 
 
-def _bar(cell: float | None, low: float, span: float, bars: str) -> str:
+def _bar(cell: float | None, low: float, half: float, bars: str) -> str:
     if cell is None:
         return _GAP
     if not math.isfinite(cell):
         return _BROKEN if bars is _BARS else "x"
-    if span <= 0:
+    if half <= 0:
         return bars[len(bars) // 2]
-    return bars[max(0, min(len(bars) - 1, int((cell - low) / span * len(bars))))]
+    return bars[max(0, min(len(bars) - 1, int((cell / 2 - low / 2) / half * len(bars))))]
 
 
 def _parts(numbers: Sequence[float | None], width: int) -> list[Sequence[float | None]]:
