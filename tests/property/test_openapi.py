@@ -40,7 +40,7 @@ CHECKS: list[Callable[..., Any]] = [
 KNOWN: tuple[Mapping[str, str], ...] = (
     {"project": "p", "name": "waits"},
     {"project": "p", "name": "ended"},
-    {"project": "p", "name": "kept"},
+    {"project": "p", "name": "kept", "number": "1795190400-3f2a1b"},
     {"node": "virtual-0"},
     {"scheme": "gs", "bucket": "some-bucket", "name": PACKAGE.rpartition("/")[2]},
 )
@@ -83,7 +83,9 @@ def app(stoker: Stoker) -> ASGIApp:
 
 def _keep_the_place_of(job: str, stoker: Stoker) -> None:
     """As after a failure of a job that was to be held."""
-    attempt = replace(an_attempt(stoker.store.job(job).job, placed_at=1.0, node="local"), state=AttemptState.PLACED)
+    attempt = replace(
+        an_attempt(stoker.store.job(job).job, placed_at=1.0, node="local"), state=AttemptState.PLACED, engine="local"
+    )
     failed = Note(
         attempt=attempt.id,
         role="chief",
