@@ -13,6 +13,7 @@ from stoker.core.changes import MoveJob
 from stoker.core.states import JobState
 from stoker.hardware.regions import regions
 from tests.api.bodies import JOBS, PACKAGE, a_job_body, violations
+from tests.conftest import wait_until
 
 
 @pytest.fixture
