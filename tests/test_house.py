@@ -20,7 +20,7 @@ SOURCE = ROOT / "src" / "stoker"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"core"}),
     frozenset({"hardware", "gpu", "runtime", "frameworks", "config", "registry", "clock"}),
-    frozenset({"scheduling", "store", "engines", "kinds", "client"}),
+    frozenset({"scheduling", "store", "engines", "kinds", "client", "checkpoint"}),
     frozenset({"control"}),
     frozenset({"api", "console", "simulate"}),
     frozenset({"app"}),
@@ -202,7 +202,7 @@ def test_frameworks_stand_alone() -> None:
     assert not wrong or {f.top for f in wrong} == {"sitecustomize"}, "\n".join(map(str, wrong))
 
 
-@pytest.mark.parametrize("file", [*files("runtime"), *files("frameworks")], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [*files("runtime"), *files("frameworks"), SOURCE / "checkpoint.py"], ids=lambda file: file.name)
 def test_runtime_is_old_syntax(file: Path) -> None:
     ast.parse(file.read_text(encoding="utf-8"), feature_version=OLDEST_SYNTAX)
     newer = [

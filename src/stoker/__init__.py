@@ -6,7 +6,8 @@
     for line in job.logs(follow=True):
         print(line)
 
-Within a job, a training loop of one's own says by `stoker.step(loss=loss)` that a step is over.
+Within a job, a training loop of one's own says by `stoker.step(loss=loss)` that a step is over, and goes on where it was by
+`stoker.checkpoint.State`.
 
 The names of the SDK are imported when they are asked for, so that `import stoker` costs nothing; `__init__.pyi` tells them
 to type checkers and editors. docs/sdk.md tells more.
@@ -28,6 +29,7 @@ _SDK = {
     "Artifact": "stoker.client.answers",
     "Progress": "stoker.client.uploads",
     "StokerError": "stoker.core.errors",
+    "checkpoint": "stoker.checkpoint",
     "step": "stoker.frameworks.steps",
     "report": "stoker.frameworks.steps",
     "reading": "stoker.frameworks.steps",
@@ -41,7 +43,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'stoker' has no attribute {name!r}")
     from importlib import import_module
 
-    found = globals()[name] = getattr(import_module(_SDK[name]), name)
+    module = import_module(_SDK[name])
+    found = globals()[name] = getattr(module, name, module)  # a module stands for itself
     return found
 
 

@@ -1,3 +1,4 @@
+from stoker import checkpoint as checkpoint
 from stoker.client.answers import Artifact as Artifact
 from stoker.client.answers import Diagnosis as Diagnosis
 from stoker.client.answers import Explanation as Explanation

@@ -45,26 +45,39 @@ class Checkpoints:
 
     def save(self, step: int, state: Dict[str, Any], write: Callable[[str], None]) -> str:
         """Write one; `write` is given an empty folder. Raises OSError: then those before are as they were."""
-        os.makedirs(self.folder, exist_ok=True)
-        self._sweep()
-        target = os.path.join(self.folder, f"step-{step:09}")
-        draft = os.path.join(self.folder, f".step-{step:09}.{os.getpid()}")
-        os.mkdir(draft)
+        self.sweep()
+        draft = self.begin(step, str(os.getpid()))
         try:
             write(draft)
-            files = {name: _proof(os.path.join(draft, name)) for name in sorted(_files(draft))}
-            with open(os.path.join(draft, MANIFEST), "w", encoding="utf-8") as file:
-                json.dump({"step": step, "state": state, "files": files}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            _sync_folder(draft)
-            if os.path.exists(target):  # one that was not whole, or is written again
-                shutil.rmtree(target)
-            os.rename(draft, target)
-            _sync_folder(self.folder)
+            return self.commit(draft, step, state)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
+
+    def begin(self, step: int, writer: str) -> str:
+        """The folder in which one is to be written. Several processes that say the same get the same one."""
+        draft = os.path.join(self.folder, f".step-{step:09}.{writer}")
+        os.makedirs(draft, exist_ok=True)
+        return draft
+
+    def commit(
+        self, draft: str, step: int, state: Dict[str, Any], proved: Optional[Dict[str, List[Any]]] = None
+    ) -> str:
+        """What is written counts from now on, and the oldest go. `proved`: files whose proof somebody else has taken."""
+        target = self._path(step)
+        files = {name: (proved or {}).get(name) or proof(os.path.join(draft, name)) for name in sorted(_files(draft))}
+        with open(os.path.join(draft, MANIFEST), "w", encoding="utf-8") as file:
+            json.dump({"step": step, "state": state, "files": files}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        for folder in [draft, *_folders(draft)]:
+            _sync_folder(folder)
+        aside = f"{draft}.before"
+        if os.path.exists(target):  # one that was not whole, or is written again
+            os.rename(target, aside)
+        os.rename(draft, target)
+        _sync_folder(self.folder)
+        shutil.rmtree(aside, ignore_errors=True)
         for old in self._steps()[self._keep :]:
             shutil.rmtree(self._path(old), ignore_errors=True)
         return target
@@ -77,13 +90,14 @@ class Checkpoints:
         """The newest that is whole. None: there is none."""
         return next((found for step in self._steps() for found in [self.at(step)] if found is not None), None)
 
-    def at(self, step: int) -> Optional[Checkpoint]:
-        """The one of a step, if it is there and whole."""
+    def at(self, step: int, *, is_proved: bool = False) -> Optional[Checkpoint]:
+        """The one of a step, if it is there and whole. `is_proved`: somebody else has looked at its files."""
         folder = self._path(step)
         try:
             with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
                 told = json.load(file)
-            is_whole = all(_proof(os.path.join(folder, name), sync=False) == p for name, p in told["files"].items())
+            paths = {os.path.join(folder, name): proved for name, proved in told["files"].items()}
+            is_whole = is_proved or all(proof(path, sync=False) == proved for path, proved in paths.items())
             return Checkpoint(step, folder, told["state"]) if is_whole else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -99,8 +113,9 @@ class Checkpoints:
             return []
         return sorted((int(found[1]) for name in names for found in [_NAME.fullmatch(name)] if found), reverse=True)
 
-    def _sweep(self) -> None:
-        """What others that were killed have left."""
+    def sweep(self) -> None:
+        """Remove what others that were killed have left."""
+        os.makedirs(self.folder, exist_ok=True)
         for name in os.listdir(self.folder):
             if name.startswith(".step-"):
                 shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
@@ -112,7 +127,13 @@ def _files(folder: str) -> Iterator[str]:
             yield os.path.relpath(os.path.join(base, name), folder)
 
 
-def _proof(path: str, *, sync: bool = True) -> List[Any]:
+def _folders(folder: str) -> Iterator[str]:
+    for base, names, _ in os.walk(folder):
+        for name in names:
+            yield os.path.join(base, name)
+
+
+def proof(path: str, *, sync: bool = True) -> List[Any]:
     """Its size and hash, once it is on the disk."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:

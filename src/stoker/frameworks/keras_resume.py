@@ -16,9 +16,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
-from .interval import LEAST_SHARE, seconds_until_save
+from .interval import LEAST_SHARE, Rhythm
 from .keras_order import Order, Place, is_arrays, put_in_order
-from .steps import meter
+from .steps import meter, tell_resumed, tell_saved
 from .words import Refused, say
 
 STOPPED_EXIT_CODE = 143
@@ -32,14 +32,14 @@ _OF_CALLBACKS = ("wait", "best", "best_epoch", "stopped_epoch", "cooldown_counte
 class Resume:
     """Stands around `fit`: every call of a program in turn, from whichever the last attempt was in."""
 
-    def __init__(self, keras: Any, tensorflow: Any, cluster: Cluster, folder: str, every_seconds: float) -> None:
-        """`every_seconds`: between two saves; 0: as what a save costs makes best."""
+    def __init__(self, keras: Any, tensorflow: Any, cluster: Cluster, folder: str, rhythm: Rhythm) -> None:
+        """`folder`: of all checkpoints of the program. `rhythm`: when to save."""
         self._keras = keras
         self._tensorflow = tensorflow
         self._cluster = cluster
         self._folder = folder
         self._checkpoints = Checkpoints(folder)  # of the call that goes on
-        self._every_seconds = every_seconds
+        self.rhythm = rhythm
         self._calls = 0
 
     def run(self, model: Any, asked: Dict[str, Any], batch: int, fit: Callable[[], Any]) -> Any:
@@ -54,8 +54,10 @@ class Resume:
         if found is not None:
             self._restore(model, found)
             place, history = Place(*found.state["place"]), found.state["history"]
+            self.rhythm.goes_on(found.state.get("trained_seconds", 0.0))
             if found.state["is_over"] and place.epoch >= asked.get("epochs", 1):
                 return self._as_it_was(model, history)
+            tell_resumed(found.state["step"])
             if self._cluster.is_chief:
                 say(
                     f"goes on at step {found.state['step']}: epoch {place.epoch + 1}, {place.examples} examples into it"
@@ -169,6 +171,7 @@ class Resume:
             "step": max(steps, default=0),
             "variables": [[name, list(a.shape), str(a.dtype)] for name, a in zip(names, arrays)],
             "replicas": int(model.distribute_strategy.num_replicas_in_sync),
+            "trained_seconds": self.rhythm.trained_seconds,
         }
 
         def write(folder: str) -> None:
@@ -176,16 +179,14 @@ class Resume:
             plain = [a if a.dtype.kind in "biufc" else a.view(f"u{a.dtype.itemsize}") for a in arrays]
             numpy.savez(os.path.join(folder, _ARRAYS), **{str(n): a for n, a in enumerate(plain)})
 
-        self._checkpoints.save_next(state, write)
-        return time.monotonic() - began
+        folder = self._checkpoints.save_next(state, write)
+        took = time.monotonic() - began
+        tell_saved(state["step"], took, took, folder)
+        return took
 
     def is_chief(self) -> bool:
         """Whether this process saves. The others go on until it has gone: without them it could not end its step."""
         return self._cluster.is_chief
-
-    def seconds_until_save(self, save_seconds: float) -> float:
-        """From one save, which took so long, to the next."""
-        return self._every_seconds or seconds_until_save(save_seconds)
 
     def _seed(self) -> int:
         """The program's own, if it has set one."""
@@ -223,7 +224,6 @@ class _Saving:
         self._order: Optional[Order] = None
         self._save_seconds = 0.0
         self._meter = meter()
-        self._next_at = time.monotonic() + resume.seconds_until_save(0.0)
         self._epoch_began_at = time.monotonic()
         self._must_stop = False
         for callback in callbacks if known else ():
@@ -320,11 +320,11 @@ class _Saving:
             self.history["history"].setdefault(name, []).append(numpy.asarray(value).tolist())
         took = time.monotonic() - self._epoch_began_at
         if self._order is None and took >= LEAST_SHARE * self._save_seconds:
-            self._next_at = 0.0  # it can be entered at its beginning alone
+            self._resume.rhythm.hurry()  # it can be entered at its beginning alone
         self._save_if_due()
 
     def _save_if_due(self) -> None:
-        if self._must_stop or time.monotonic() >= self._next_at:
+        if self._must_stop or self._resume.rhythm.is_due:
             self._save()
         if self._must_stop and self._resume.is_chief():
             raise SystemExit(STOPPED_EXIT_CODE)
@@ -348,7 +348,7 @@ class _Saving:
                 self._meter.aside(self._save_seconds)
         except OSError as error:
             say(f"a checkpoint could not be written, the one before is kept: {error}")
-        self._next_at = time.monotonic() + self._resume.seconds_until_save(self._save_seconds)
+        self._resume.rhythm.saved(self._save_seconds)
 
     def _told_to_stop(self, number: int, frame: Optional[FrameType]) -> None:
         self._must_stop = True

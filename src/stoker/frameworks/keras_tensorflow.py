@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 from . import truth
 from .choice import choose_keras
 from .cluster import Cluster, cluster_of
-from .program import first_use, main_file
+from .interval import Rhythm
+from .program import first_use, main_file, saves_itself
 from .together import begin_alike
 from .words import Refused, say
 
@@ -39,8 +40,11 @@ def prepare_keras(keras: ModuleType) -> None:
     backend = keras.config.backend()
     if backend == "tensorflow":
         _distribute(keras, is_legacy=False)
-    elif os.environ.get("STOKER_CHECKPOINTS"):
-        raise Refused(f"--checkpoints is for Keras on TensorFlow, and this is on {backend}", "leave it out")
+    elif os.environ.get("STOKER_CHECKPOINTS") and not saves_itself():
+        raise Refused(
+            f"--checkpoints is for fit of Keras on TensorFlow, and this is on {backend}",
+            "leave it out, or save by stoker.checkpoint.State in a loop of the program's own",
+        )
     elif asked() and cluster_of(os.environ).replicas > 1:
         raise Refused(
             f"Keras on {backend} is not distributed without a change to the program",
@@ -51,7 +55,7 @@ def prepare_keras(keras: ModuleType) -> None:
 def prepare_tf_keras(keras: ModuleType) -> None:
     """The legacy Keras 2."""
     _set_precision(keras.mixed_precision.set_global_policy)
-    if os.environ.get("STOKER_CHECKPOINTS"):
+    if os.environ.get("STOKER_CHECKPOINTS") and not saves_itself():
         raise Refused("--checkpoints is for Keras 3, and the program uses tf_keras", "use Keras 3, or leave it out")
     _distribute(keras, is_legacy=True)
 
@@ -70,7 +74,7 @@ def asked() -> str:
 
 
 def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
-    if not asked() and not os.environ.get("STOKER_CHECKPOINTS"):
+    if not asked() and (saves_itself() or not os.environ.get("STOKER_CHECKPOINTS")):
         return
     from .keras_fit import Fit
 
@@ -99,7 +103,7 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
 def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> Optional[Resume]:
     """What saves and goes on, if that is asked for."""
     every = os.environ.get("STOKER_CHECKPOINTS", "")
-    if not every or cluster.rank < 0:
+    if not every or cluster.rank < 0 or saves_itself():
         return None
     folder = os.environ.get("STOKER_CHECKPOINT_DIR", "")
     if not folder or "://" in folder:
@@ -109,7 +113,7 @@ def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> Optional[Re
         )
     from .keras_resume import Resume
 
-    return Resume(keras, tensorflow, cluster, os.path.join(folder, "fit"), 0.0 if every == "auto" else float(every))
+    return Resume(keras, tensorflow, cluster, os.path.join(folder, "fit"), Rhythm(os.environ))
 
 
 def _mirrored(tensorflow: Any, cluster: Cluster) -> Any:

@@ -65,6 +65,12 @@ def first_use(names: Container[str], file: str) -> Optional[Use]:
     return None
 
 
+def saves_itself() -> bool:
+    """Whether the program's loops are those of stoker/checkpoint.py, so that what `--checkpoints` says is for them."""
+    use = first_use({"stoker"}, main_file())
+    return use is not None and first_use({"checkpoint"}, main_file()) is not None
+
+
 def _own_modules(tree: ast.AST, folder: str) -> Iterator[str]:
     """The files that a module imports from the folder of the program, or from that above it: `trainer.model` in `trainer`."""
     for node in ast.walk(tree):

@@ -30,7 +30,7 @@ class _Watcher(object):
 
 
 class _Finder(object):
-    """Finds `stoker.frameworks` in the archive of the runtime; `stoker` itself only where it is not installed."""
+    """Finds what programs use of Stoker in the archive of the runtime; `stoker` itself only where it is not installed."""
 
     def __init__(self, name, folder):
         self._name, self._folder = name, folder
@@ -48,7 +48,8 @@ def _install():
     sys.path[:] = [path for path in sys.path if path != _HERE]
     if any(type(finder).__name__ == "_Watcher" for finder in sys.meta_path):
         return
-    sys.meta_path.insert(0, _Finder("stoker.frameworks", _ARCHIVE + "/stoker"))
+    for name in ("stoker.frameworks", "stoker.checkpoint"):
+        sys.meta_path.insert(0, _Finder(name, _ARCHIVE + "/stoker"))
     sys.meta_path.insert(0, _Watcher())
     sys.meta_path.append(_Finder("stoker", _ARCHIVE))
 

@@ -132,7 +132,7 @@ class Meter:
 
     def note(self, seen: Dict[str, Any]) -> None:
         """Tell what was seen of the training, beside its steps."""
-        self._write(json.dumps(seen))
+        self._write(json.dumps({"at": round(self._wall(), 3), **seen}))
 
     def tell(self, *, is_last: bool = False) -> None:
         """Write what there is since the last window. At the end of a process no device is waited for, which may never answer."""
@@ -259,6 +259,21 @@ class _File:
             self._is_anothers = True
         except OSError as error:
             say(f"steps are not told: {error}")
+
+
+def tell_saved(step: int, stall_seconds: float, whole_seconds: float, folder: str) -> None:
+    """A checkpoint of this step is on the disk: for `stall_seconds` training stood, and it took `whole_seconds`."""
+    found = meter()
+    if found is not None:
+        size = sum(os.path.getsize(os.path.join(base, name)) for base, _, names in os.walk(folder) for name in names)
+        found.note({"saved": step, "seconds": whole_seconds, "stall": stall_seconds, "bytes": size})
+
+
+def tell_resumed(step: int) -> None:
+    """Training goes on from the checkpoint of this step."""
+    found = meter()
+    if found is not None:
+        found.note({"resumed": step})
 
 
 def step(examples: int = 0, **values: Any) -> None:

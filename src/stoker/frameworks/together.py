@@ -7,9 +7,10 @@ import functools
 import random
 import shutil
 import tempfile
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Iterator
 
 from .cluster import Cluster
 
@@ -32,3 +33,22 @@ def elsewhere() -> str:
     folder = tempfile.mkdtemp(prefix="stoker-not-the-chief-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+_aside = 0
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """What is done within it is Stoker's own, and no step of training."""
+    global _aside
+    _aside += 1
+    try:
+        yield
+    finally:
+        _aside -= 1
+
+
+def is_aside() -> bool:
+    """Whether what happens now is Stoker's own."""
+    return _aside > 0

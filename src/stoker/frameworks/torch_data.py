@@ -147,6 +147,14 @@ class Part:
         size = len(self._sampler)
         return size if self._was_whole else self._share.part_size(size)
 
+    def state_dict(self) -> Dict[str, Any]:
+        """What its order depends on."""
+        return {"epoch": self._epoch}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """The next order is the one after that."""
+        self._epoch = state["epoch"]
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)

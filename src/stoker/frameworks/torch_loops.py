@@ -18,9 +18,9 @@ from typing import Any, Dict, List
 from . import truth
 from .choice import choose_torch
 from .cluster import Cluster, cluster_of
-from .program import first_use, launcher, main_file
+from .program import first_use, launcher, main_file, saves_itself
 from .steps import meter
-from .together import begin_alike, elsewhere
+from .together import begin_alike, elsewhere, is_aside
 from .torch_data import Share
 from .words import Refused, say
 
@@ -40,8 +40,8 @@ def prepare_torch(torch: ModuleType) -> None:
     precision = os.environ.get("STOKER_PRECISION", "")
     if precision:
         _set_precision(torch, precision)
-    if os.environ.get("STOKER_CHECKPOINTS"):
-        say("--checkpoints is for Keras' fit: a PyTorch program saves by itself, in $STOKER_CHECKPOINT_DIR")
+    if os.environ.get("STOKER_CHECKPOINTS") and not saves_itself():
+        say("--checkpoints does nothing here: a PyTorch loop is saved by stoker.checkpoint.State (docs/checkpoints.md)")
     asked = os.environ.get("STOKER_DISTRIBUTE", "none")
     if asked == "none":
         return
@@ -168,6 +168,8 @@ class Loop:
         return stand_in
 
     def _before_step(self, optimizer: Any, args: Any, words: Any) -> None:
+        if is_aside():
+            return
         if (len(args) > 1 and args[1] is not None) or words.get("closure") is not None:
             raise Refused(
                 "an optimizer that computes gradients within its step (a closure) cannot be averaged from outside",
@@ -176,6 +178,8 @@ class Loop:
         self._average(optimizer)
 
     def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
+        if is_aside():
+            return
         self._averaged.discard(id(optimizer))
         if self._steps % _LOOK_STEPS == 0:
             self._look(optimizer)

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Mapping, Set
 
 from .steps import Meter, meter
+from .together import is_aside
 from .words import say
 
 _DEEPEST = 4  # of structures in a batch
@@ -164,7 +165,7 @@ class Steps:
 
     def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
         """With several optimizers, a step is over when one of them steps again."""
-        if self._meter.kept_by or self._is_compiling():
+        if self._meter.kept_by or is_aside() or self._is_compiling():
             return  # within a compiled step: our counting would be compiled with it, anew at every step
         if self._stepped and id(optimizer) not in self._stepped:
             self._stepped.add(id(optimizer))

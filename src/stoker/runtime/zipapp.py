@@ -1,4 +1,4 @@
-"""Packs this room, and that of the frameworks, into one file that any Python from 3.9 on can run."""
+"""Packs this room, and what programs use of Stoker, into one file that any Python from 3.9 on can run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ def build(folder: str) -> str:
     Beside each source lies its bytecode for the Python that packs; another Python finds that it does not fit and compiles.
     """
     house = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    with open(os.path.join(house, "__init__.py"), "rb") as file:
-        files = {"__main__.py": _MAIN.encode(), "stoker/__init__.py": file.read()}
+    files = {"__main__.py": _MAIN.encode()}
+    for name in ("__init__.py", "checkpoint.py"):
+        with open(os.path.join(house, name), "rb") as file:
+            files[f"stoker/{name}"] = file.read()
     for room in ("runtime", "frameworks"):
         for name in sorted(os.listdir(os.path.join(house, room))):
             if name.endswith(".py") and name not in ("__main__.py", "zipapp.py"):

@@ -1,0 +1,122 @@
+"""What changes while a program trains, as it is saved and put back: by kinds, each in the format of its framework."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+from typing import Any, Callable, Dict, List, Protocol
+
+from .checkpoints import Checkpoint
+from .words import Refused
+
+Write = Callable[[], None]
+
+
+class Part(Protocol):
+    """Some of what is saved."""
+
+    @property
+    def is_of_all(self) -> bool: ...  # whether each process has a piece of it, which nobody else can save
+
+    def stage(self, draft: str) -> Write: ...  # take a copy, so that training may go on; what is returned writes it
+
+    def restore(self, found: Checkpoint) -> None: ...  # Raises Refused: it is of another program
+
+
+class Objects:
+    """What has `state_dict` and `load_state_dict` and is small, such as schedules, and plain values: a file of each process."""
+
+    is_of_all = True
+
+    def __init__(self, values: Dict[str, Any], names: List[str], rank: int) -> None:
+        """`names`: those of the values that this is for. Plain ones are replaced when they are restored."""
+        self._values = values
+        self._names = names
+        self._rank = rank
+        self.extra: Dict[str, Any] = {}
+        """What belongs to this process beside them, such as where its chance stands."""
+
+    def stage(self, draft: str) -> Write:
+        """All of it is copied at once."""
+        text = _packed({"values": {name: _state_of(self._values[name]) for name in self._names}, "extra": self.extra})
+        path = os.path.join(draft, file_of(self._rank))
+
+        def write() -> None:
+            with open(path, "wb") as file:
+                file.write(text)
+
+        return write
+
+    def restore(self, found: Checkpoint) -> None:
+        """Where there were fewer processes, the others get what the chief had, but for its chance."""
+        path = found.path(file_of(self._rank))
+        is_own = os.path.exists(path)
+        with open(path if is_own else found.path(file_of(0)), "rb") as file:
+            told = _unpacked(file.read())
+        self.extra = told["extra"] if is_own else {}
+        differing = sorted(set(self._names) ^ told["values"].keys())
+        if differing:
+            raise another_program(found, f"only one of the two has {names_of(differing)}")
+        for name, state in told["values"].items():
+            self._values[name] = _put_back(self._values[name], state)
+
+
+def file_of(rank: int) -> str:
+    """Where a process keeps what is its own."""
+    return f"process-{rank}"
+
+
+def another_program(found: Checkpoint, why: str) -> Refused:
+    """The checkpoint is not of this program."""
+    folder = os.path.dirname(found.folder)
+    return Refused(
+        f"the checkpoint of step {found.step} is of another model: {why}",
+        f"give another --job-dir, or delete {folder}",
+    )
+
+
+def has_state(value: Any) -> bool:
+    """Whether it says its state, and takes it back."""
+    return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
+
+
+def _state_of(value: Any) -> Any:
+    return value.state_dict() if has_state(value) else value
+
+
+def _put_back(value: Any, state: Any) -> Any:
+    """The value as it was. Tensors and arrays are filled where they are: an optimizer may hold them."""
+    if has_state(value):
+        value.load_state_dict(state)
+        return value
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor) and value.shape == state.shape:
+        with torch.no_grad():
+            value.copy_(state)
+        return value
+    return state
+
+
+def _packed(what: Any) -> bytes:
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return pickle.dumps(what)
+    buffer = io.BytesIO()
+    torch.save(what, buffer)
+    return buffer.getvalue()
+
+
+def _unpacked(text: bytes) -> Any:
+    """Of the job's own directory, which holds its program, too: whoever may write there needs no pickle to be obeyed."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return pickle.loads(text)
+    return torch.load(io.BytesIO(text), map_location="cpu", weights_only=False)
+
+
+def names_of(parts: List[str], most: int = 3) -> str:
+    """Some of these names, for people."""
+    shown = ", ".join(sorted(parts)[:most])
+    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown

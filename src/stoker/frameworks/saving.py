@@ -1,0 +1,150 @@
+"""Writes checkpoints beside the training: a copy is taken at once, and goes to the disk in a thread.
+
+Each process writes what is its own into the same draft and says so by a file in it; the chief renames the draft into place when
+all have. What one of them cannot write makes the others give up this one: training goes on, and the one before is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from typing import Any, Dict, List, Optional, Sequence
+
+from .checkpoints import Checkpoints, proof
+from .parts import Part, Write, file_of
+from .steps import tell_saved
+from .words import say
+
+_MOST_WAIT_SECONDS = 600.0
+_LOOK_SECONDS = 0.02
+
+
+class Saved:
+    """A checkpoint that is being written, or was."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.stall_seconds = 0.0  # for which training stood
+        self.whole_seconds = 0.0  # until it counted
+        self.has_written = threading.Event()  # what is this process's own
+        self.has_failed = False
+        self.is_given_up = False
+
+
+class Saving:
+    """The checkpoints that one process writes with others, one after another."""
+
+    def __init__(self, checkpoints: Checkpoints, rank: int, count: int, attempt: str) -> None:
+        """`attempt`: the same in all processes, and another when they are started again."""
+        self._checkpoints = checkpoints
+        self._rank, self._count = rank, count
+        self._attempt = attempt
+        self._thread: Optional[threading.Thread] = None
+        self._count_of_saves = 0  # the same in all processes
+        self.last: Optional[Saved] = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the last one is still being written."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, step: int, state: Dict[str, Any], parts: Sequence[Part]) -> Saved:
+        """Take a copy and begin to write it. `state`: what is said of it."""
+        began = time.monotonic()
+        saved = self.last = Saved(step)
+        self._count_of_saves += 1
+        try:
+            draft = self._checkpoints.begin(step, f"{self._attempt}-{self._count_of_saves}")
+            writes = [part.stage(draft) for part in parts]
+        except OSError as error:
+            self._fail(saved, error)
+            saved.has_written.set()
+            return saved
+        saved.stall_seconds = time.monotonic() - began
+        arguments = (saved, draft, state, writes, began)
+        self._thread = threading.Thread(target=self._write, args=arguments, name="stoker-checkpoint")
+        self._thread.start()
+        return saved
+
+    def wait(self) -> None:
+        """Until the last one counts, or was given up."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _write(self, saved: Saved, draft: str, state: Dict[str, Any], writes: List[Write], began: float) -> None:
+        try:
+            for write in writes:
+                write()
+            proved = self._prove(draft)
+            saved.has_written.set()
+            if self._rank:
+                return
+            others = self._gather(saved, draft)
+            if others is None:
+                return
+            folder = self._checkpoints.commit(
+                draft, saved.step, {**state, "processes": self._count}, {**proved, **others}
+            )
+            saved.whole_seconds = time.monotonic() - began
+            tell_saved(saved.step, saved.stall_seconds, saved.whole_seconds, folder)
+        except Exception as error:  # of a disk, of a framework, of a peer that has gone: training may go on
+            self._fail(saved, error)
+        finally:
+            saved.has_written.set()
+            if not self._rank:
+                shutil.rmtree(draft, ignore_errors=True)
+
+    def _fail(self, saved: Saved, error: Exception) -> None:
+        saved.has_failed = True
+        if not saved.is_given_up:
+            say(f"the checkpoint of step {saved.step} could not be written, the one before is kept: {error}")
+
+    def _prove(self, draft: str) -> Dict[str, List[Any]]:
+        """Take the proof of this process's own files, and tell the chief."""
+        mine = [name for name in _names(draft) if _owner(name) == self._rank]
+        proved = {name: proof(os.path.join(draft, name)) for name in mine}
+        if self._rank:
+            path = os.path.join(draft, _word_of(self._rank))
+            with open(path + ".part", "w", encoding="utf-8") as file:
+                json.dump(proved, file)
+            os.replace(path + ".part", path)
+        return proved
+
+    def _gather(self, saved: Saved, draft: str) -> Optional[Dict[str, List[Any]]]:
+        """The proofs of all others. None: it is given up."""
+        until, found = time.monotonic() + _MOST_WAIT_SECONDS, {}
+        for rank in range(1, self._count):
+            path = os.path.join(draft, _word_of(rank))
+            while not os.path.exists(path):
+                if saved.is_given_up or time.monotonic() > until:
+                    say(
+                        f"the checkpoint of step {saved.step} is given up, the one before is kept: process {rank} has not "
+                        "written its part"
+                    )
+                    saved.has_failed = True
+                    return None
+                time.sleep(_LOOK_SECONDS)
+            with open(path, encoding="utf-8") as file:
+                found.update(json.load(file))
+            os.remove(path)
+        return found
+
+
+def _owner(name: str) -> int:
+    """Whose a file is, by its name in the draft; -1: that is not known, and the chief looks at it when all have written."""
+    for rank_after in (file_of(0)[:-1], "jax-", os.path.join("torch", "__")):
+        digits = name[len(rank_after) :].partition("_")[0].partition(".")[0]
+        if name.startswith(rank_after) and digits.isdigit():
+            return int(digits)
+    return -1
+
+
+def _word_of(rank: int) -> str:
+    return f"written-{rank}.json"
+
+
+def _names(folder: str) -> List[str]:
+    return [os.path.relpath(os.path.join(base, name), folder) for base, _, names in os.walk(folder) for name in names]
