@@ -83,6 +83,19 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Saves:
+    """The checkpoints of one attempt, as far as Stoker's own runtime writes them."""
+
+    step: int | None  # of the newest; None: there is none yet
+    at: float | None  # when it was whole
+    seconds: float | None  # it took so long
+    stall_seconds: float | None  # of these, training stood still
+    bytes: int
+    count: int
+    resumed_step: int | None  # where the attempt went on; None: it began anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something to know of a training."""
 
@@ -122,6 +135,28 @@ def progress_of(lines: Iterable[tuple[str, str]]) -> list[Progress]:
         Progress(replica=name, windows=found, way=seen.get(name, ("", 1))[0], in_step=seen.get(name, ("", 1))[1])
         for name, found in sorted(windows.items(), key=lambda item: _order(item[0]))
     ]
+
+
+def saves_of(lines: Iterable[tuple[str, str]]) -> Saves:
+    """What the replicas of one attempt have told of checkpoints."""
+    saved: list[dict[str, Any]] = []
+    resumed: int | None = None
+    for _, line in lines:
+        told = _told(line)
+        if _count(told.get("saved")) is not None:
+            saved.append(told)
+        if _count(told.get("resumed")) is not None:
+            resumed = _count(told["resumed"])
+    last = saved[-1] if saved else {}
+    return Saves(
+        step=_count(last.get("saved")),
+        at=_number(last.get("at")),
+        seconds=_number(last.get("seconds")),
+        stall_seconds=_number(last.get("stall")),
+        bytes=_count(last.get("bytes")) or 0,
+        count=len(saved),
+        resumed_step=resumed,
+    )
 
 
 def series(windows: Sequence[Window], most: int = MOST_POINTS) -> list[Window]:

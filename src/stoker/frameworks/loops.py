@@ -18,8 +18,9 @@ from .jax_parts import JaxParts, holds_arrays
 from .parts import Objects, Part, has_state
 from .saving import Saving
 from .sources import Source
-from .steps import meter, tell_resumed
+from .steps import meter, reading, tell_resumed
 from .torch_parts import TorchParts, steps_parameters_of
+from .torch_steps import size_of
 from .variable_parts import VariableParts, is_trained
 from .words import Refused, say
 
@@ -109,10 +110,11 @@ class Loops:
                 source.put_back(extra["now"])
             self._begun = source.state()
             items = iter(data)
-        for batch in items:
+        for batch in items if self._is_counted() else reading(items):
             yield batch
             self.step += 1
             self._place = self._place._replace(batch=self._place.batch + 1)
+            self._count_step(size_of(batch))
             self._look()
         if not self._is_in_epochs:
             self._leave(saves=False)  # there may be many of them
@@ -125,6 +127,7 @@ class Loops:
             yield step
             self.step += 1
             self._place = self._place._replace(batch=step + 1)
+            self._count_step(0)
             self._look()
         self._leave()
 
@@ -203,6 +206,16 @@ class Loops:
                 f"{self._agreement.count} do"
             )
         return done
+
+    def _is_counted(self) -> bool:
+        """Whether somebody else tells of the steps: PyTorch's optimizers, or the program."""
+        measures = meter()
+        return measures is None or bool(measures.kept_by) or any(isinstance(kind, TorchParts) for kind in self._kinds)
+
+    def _count_step(self, examples: int) -> None:
+        measures = meter()
+        if measures is not None and not self._is_counted():
+            measures.step(1, examples)
 
     # What is saved
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,8 @@ def command(job: str, attempt: int | None, project: str | None, as_json: bool) -
         _show(training)
     else:
         show.note(_NO_STEPS)
+    for line in _saves(training["saves"]):
+        show.progress(line)
     for finding in training["findings"]:
         show.warn(finding["text"])
         show.note(f"  → {finding['action']}")
@@ -98,6 +101,15 @@ def _values(replicas: Sequence[Row]) -> Iterator[list[object]]:
         if known and first:
             bars = sparkline(series, _WIDTH)
             yield [name, first["replica"], *map(_number, (float(last), min(known), max(known))), bars]
+
+
+def _saves(saves: Row) -> Iterator[str]:
+    if saves["resumed_step"] is not None:
+        yield f"went on at step {saves['resumed_step']}"
+    if saves["step"] is not None:
+        cost = f"{_time(saves['seconds'])}, for {_time(saves['stall_seconds'])} of which training stood"
+        ago = duration(max(0.0, time.time() - (saves["at"] or 0.0)))
+        yield f"saved at step {saves['step']}, {ago} ago: {saves['bytes'] / 1e6:.1f} MB in {cost} ({saves['count']} so far)"
 
 
 def _took(took: Row) -> str:

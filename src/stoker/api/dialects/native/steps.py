@@ -9,7 +9,18 @@ from fastapi import Request
 from starlette.responses import Response
 
 from stoker.api.services import Services, services
-from stoker.control.steps import Progress, Window, findings, per_second, progress_of, series, share, step_seconds
+from stoker.control.steps import (
+    Progress,
+    Saves,
+    Window,
+    findings,
+    per_second,
+    progress_of,
+    saves_of,
+    series,
+    share,
+    step_seconds,
+)
 from stoker.core.ids import job_id
 from stoker.core.job import Attempt
 from stoker.store.logs import STEPS
@@ -38,29 +49,40 @@ def get_steps(
     site, job = services(request), job_id(project, name)
     site.store.job(job)
     attempts = {found.id: found for found in site.store.attempts(job)}
-    number, training = _training(site, job, attempts, attempt)
+    number, training, saves = _training(site, job, attempts, attempt)
     found: Training = {
         "attempt": number,
         "way": next((p.way for p in training if p.way), ""),
         "replicas_in_step": max((p.in_step for p in training if p.way), default=None),
         "replicas": [_replica(progress, max(2, min(points, LARGEST))) for progress in training],
+        "saves": {
+            "step": saves.step,
+            "at": saves.at,
+            "seconds": saves.seconds,
+            "stall_seconds": saves.stall_seconds,
+            "bytes": saves.bytes,
+            "count": saves.count,
+            "resumed_step": saves.resumed_step,
+        },
         "findings": [{"code": f.code, "text": f.text, "action": f.action} for f in findings(training)],
     }
     return answer(found)
 
 
-def _training(site: Services, job: str, attempts: dict[str, Attempt], number: int) -> tuple[int | None, list[Progress]]:
-    """The attempt that is told of, and what its replicas have told."""
+def _training(
+    site: Services, job: str, attempts: dict[str, Attempt], number: int
+) -> tuple[int | None, list[Progress], Saves]:
+    """The attempt that is told of, what its replicas have told of their steps, and its checkpoints."""
     lines: dict[int, list[tuple[str, str]]] = {}
     for line in site.logs.aside(job, STEPS):
         known = attempts.get(line.attempt)
         if known is not None and number in (0, known.number):
             lines.setdefault(known.number, []).append((line.replica, line.text))
     for newest in sorted(lines, reverse=True):
-        training = progress_of(lines[newest])
-        if training:
-            return newest, training
-    return None, []
+        training, saves = progress_of(lines[newest]), saves_of(lines[newest])
+        if training or saves.count:
+            return newest, training, saves
+    return None, [], saves_of([])
 
 
 def _replica(progress: Progress, points: int) -> ReplicaSteps:

@@ -56,6 +56,18 @@ class Finding(TypedDict):
     action: Annotated[str, says("What would help.", "look at its machine (stoker nodes list)")]
 
 
+class Saves(TypedDict):
+    """The checkpoints that `--checkpoints` and `stoker.checkpoint` have written in this attempt."""
+
+    step: Annotated[int | None, says("The step of the newest; null: none was written yet.", 1200)]
+    at: Annotated[float | None, says(f"When it was on the disk. {Time}", 1795190400.0)]
+    seconds: Annotated[float | None, says("How long it took to write it.", 1.4)]
+    stall_seconds: Annotated[float | None, says("For how much of that training stood still.", 0.06)]
+    bytes: Annotated[int, says("Its size.", 3145728)]
+    count: Annotated[int, says("So many were written.", 12)]
+    resumed_step: Annotated[int | None, says("The step that this attempt went on from; null: it began anew.", None)]
+
+
 class Training(TypedDict):
     """How a job trains."""
 
@@ -65,4 +77,5 @@ class Training(TypedDict):
         int | None, says("So many copies of the model train in step; null if nobody looked.", 3)
     ]
     replicas: Annotated[list[ReplicaSteps], says("Those that have told of steps, the chief first.", [])]
+    saves: Annotated[Saves, says("Its checkpoints.", {})]
     findings: Annotated[list[Finding], says("What is wrong with it, the worst first.", [])]
