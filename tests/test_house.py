@@ -202,7 +202,9 @@ def test_frameworks_stand_alone() -> None:
     assert not wrong or {f.top for f in wrong} == {"sitecustomize"}, "\n".join(map(str, wrong))
 
 
-@pytest.mark.parametrize("file", [*files("runtime"), *files("frameworks"), SOURCE / "checkpoint.py"], ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", [*files("runtime"), *files("frameworks"), SOURCE / "checkpoint.py"], ids=lambda file: file.name
+)
 def test_runtime_is_old_syntax(file: Path) -> None:
     ast.parse(file.read_text(encoding="utf-8"), feature_version=OLDEST_SYNTAX)
     newer = [

@@ -84,7 +84,7 @@ class State:
         yield from self._loops.steps(count)
 
     def save(self) -> None:
-        """Save now, between two steps, and wait until it is on the disk. All processes of a training have to."""
+        """Save now, within a loop at the end of this step, and wait until it is on the disk. All processes have to, or none."""
         self._loops.save()
 
 

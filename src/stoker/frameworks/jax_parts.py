@@ -19,6 +19,8 @@ FOLDER = "jax"
 class JaxParts:
     """Values of a program that are, or hold, arrays of JAX."""
 
+    name = "arrays of JAX"
+
     def __init__(self, jax: Any, values: Dict[str, Any], names: List[str], rank: int, count: int) -> None:
         """`names`: those of the values that this is for. `rank`, `count`: of the processes that train together."""
         try:
@@ -31,9 +33,9 @@ class JaxParts:
         self._jax = jax
         self._numpy: Any = import_module("numpy")
         self._values = values
-        self._names = names
+        self.names = names
         self._rank = rank
-        self.is_of_all = count > 1
+        self._is_shared = count > 1
         self._checkpointer = orbax.StandardCheckpointer()
 
     def stage(self, draft: str) -> Write:
@@ -61,13 +63,13 @@ class JaxParts:
         except (ValueError, KeyError, TypeError) as error:
             raise another_program(found, " ".join(str(error).split())) from None
         told = iter(self._jax.tree_util.tree_leaves(restored))  # those that are each one's own are none
-        values = {name: self._values[name] for name in self._names}
+        values = {name: self._values[name] for name in self.names}
         leaves = [self._back(leaf, own[name] if name in own else next(told)) for name, leaf in self._leaves()]
         self._values.update(self._jax.tree_util.tree_unflatten(self._jax.tree_util.tree_structure(values), leaves))
 
     def _leaves(self) -> "List[tuple[str, Any]]":
         """By their paths."""
-        values = {name: self._values[name] for name in self._names}
+        values = {name: self._values[name] for name in self.names}
         leaves, _ = self._jax.tree_util.tree_flatten_with_path(values)
         return [(self._jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
 
@@ -79,7 +81,7 @@ class JaxParts:
                 return None
             return self._plain(leaf) if self._is_local(leaf) else leaf
 
-        return self._jax.tree_util.tree_map_with_path(shown, {name: self._values[name] for name in self._names})
+        return self._jax.tree_util.tree_map_with_path(shown, {name: self._values[name] for name in self.names})
 
     def _back(self, leaf: Any, array: Any) -> Any:
         """An array where the program has it."""
@@ -89,7 +91,7 @@ class JaxParts:
         return self._jax.device_put(found, leaf.sharding)
 
     def _is_local(self, leaf: Any) -> bool:
-        return self.is_of_all and isinstance(leaf, self._jax.Array) and bool(leaf.is_fully_addressable)
+        return self._is_shared and isinstance(leaf, self._jax.Array) and bool(leaf.is_fully_addressable)
 
     def _is_key(self, leaf: Any) -> bool:
         return bool(self._jax.dtypes.issubdtype(leaf.dtype, self._jax.dtypes.prng_key))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
@@ -15,7 +17,7 @@ from .checkpoints import Checkpoint, Checkpoints
 from .cluster import cluster_of
 from .interval import Rhythm
 from .jax_parts import JaxParts, holds_arrays
-from .parts import Objects, Part, has_state
+from .parts import Objects, Part, another_program, has_state
 from .saving import Saving
 from .sources import Source
 from .steps import meter, reading, tell_resumed
@@ -51,7 +53,7 @@ class Loops:
         self._cluster = cluster_of(variables)
         self._rhythm = Rhythm(variables)
         self.step = 0
-        self._has_begun = False
+        self._has_begun = self._has_restored = False
         self._loop = -1
         self._place = Place(0, 0, 0, 1)
         self._goes_on: Optional[Place] = None  # until the loop that was interrupted has been entered
@@ -62,8 +64,7 @@ class Loops:
         self._saving: Optional[Saving] = None
         self._kinds: List[Part] = []
         self._own: Objects
-        self._must_stop = False
-        self._before: Any = None  # what was done at a TERM before these loops
+        self._is_in_loop = self._must_save = self._must_stop = False
         self._ask_at = 0  # at this step it asks the others
         self._ask_every = 1
         self._asked_at = time.monotonic()
@@ -75,29 +76,36 @@ class Loops:
         if self._is_in_epochs:
             raise ValueError("epochs() within epochs(): the inner loop can be an ordinary one")
         first = self._enter().epoch
+        if first >= count and self._goes_on is not None:
+            return  # it was over
         self._is_in_epochs = True
-        try:
-            for epoch in range(first, count):
-                self._place = self._place._replace(epoch=epoch, batch=self._place.batch if epoch == first else 0)
-                self._source = None
-                yield epoch
-                self._goes_on = None
-                self.step += int(self._source is None)  # who has no batches trains once an epoch
-                self._place = self._place._replace(epoch=epoch + 1, batch=0)
-                self._begun = None
-                self._look(is_step=False)
-        finally:
-            self._is_in_epochs = False
+        with self._hears_term():
+            try:
+                for epoch in range(first, count):
+                    self._place = self._place._replace(epoch=epoch, batch=self._place.batch if epoch == first else 0)
+                    self._source = None
+                    yield epoch
+                    self._goes_on = None
+                    self.step += int(self._source is None)  # who has no batches trains once an epoch
+                    self._place = self._place._replace(epoch=epoch + 1, batch=0)
+                    self._begun = None
+                    self._look(is_step=False)
+            finally:
+                self._is_in_epochs = False
         self._leave()
 
     def batches(self, data: Any) -> Iterator[Any]:
         """The batches that are left of an epoch."""
-        if not self._is_in_epochs:
-            self._enter()
-            if self._place.is_over:
-                return
-        elif self._source is not None:
-            raise ValueError("batches() was called twice in an epoch: use it for what is trained on")
+        if self._is_in_epochs:
+            if self._source is not None:
+                raise ValueError("batches() was called twice in an epoch: use it for what is trained on")
+            yield from self._batches(data)
+        elif not self._enter().is_over:
+            with self._hears_term():
+                yield from self._batches(data)
+            self._leave(saves=False)  # there may be many of them
+
+    def _batches(self, data: Any) -> Iterator[Any]:
         source = self._source = Source(data)
         goes_on, self._goes_on = self._goes_on, None
         done, extra = self._batches_done(goes_on), self._own.extra if goes_on is not None else {}
@@ -116,31 +124,34 @@ class Loops:
             self._place = self._place._replace(batch=self._place.batch + 1)
             self._count_step(size_of(batch))
             self._look()
-        if not self._is_in_epochs:
-            self._leave(saves=False)  # there may be many of them
 
     def steps(self, count: int) -> Iterator[int]:
         """The steps that are left."""
         first = self._enter().batch
+        if first >= count and self._goes_on is not None:
+            return
         self._goes_on = None
-        for step in range(first, count):
-            yield step
-            self.step += 1
-            self._place = self._place._replace(batch=step + 1)
-            self._count_step(0)
-            self._look()
+        with self._hears_term():
+            for step in range(first, count):
+                yield step
+                self.step += 1
+                self._place = self._place._replace(batch=step + 1)
+                self._count_step(0)
+                self._look()
         self._leave()
 
     def save(self) -> None:
-        """Save now, and wait for it."""
+        """Save now, or at the end of the step that is in progress; and wait for it."""
         self.begin()
-        if self._saving is not None:
+        if self._is_in_loop:
+            self._must_save = True
+        elif self._saving is not None:
             self._save(waits=True)
 
     def begin(self) -> bool:
         """Restore what there is, once. Returns whether there was something."""
         if self._has_begun:
-            return self.step > 0
+            return self._has_restored
         self._has_begun = True
         if not self._folder:
             if self._cluster.rank >= 0 and os.environ.get("STOKER_JOB_ID"):
@@ -160,16 +171,17 @@ class Loops:
         found = self._agreed(checkpoints)
         if found is not None:
             self._restore(found)
-        return found is not None
+        self._has_restored = found is not None
+        return self._has_restored
 
     # Where it is
 
     def _enter(self) -> Place:
-        """The next loop begins. Returns where: one that was over has nothing left."""
+        """The next loop begins. Returns where; one before that of the checkpoint has nothing left."""
         self.begin()
         self._loop += 1
         goes_on = self._goes_on
-        if goes_on is not None and (self._loop < goes_on.loop or (self._loop == goes_on.loop and goes_on.is_over)):
+        if goes_on is not None and self._loop < goes_on.loop:
             self._place = Place(self._loop, sys.maxsize, sys.maxsize, self._agreement.count, is_over=True)
         elif goes_on is not None and self._loop == goes_on.loop:
             self._place = goes_on._replace(processes=self._agreement.count)
@@ -178,22 +190,15 @@ class Loops:
         else:
             self._goes_on = None
             self._place = Place(self._loop, 0, 0, self._agreement.count)
-        if self._saving is not None and not self._place.is_over:
-            self._hear_term()
         return self._place
 
     def _leave(self, *, saves: bool = True) -> None:
         """A loop has come to its end. `saves`: also if it is not time to."""
-        if self._place.is_over:
-            return
         self._place, self._begun = self._place._replace(is_over=True), None
         if self._saving is not None:
             self._look(is_step=False)
             if saves:
                 self._save(waits=True)
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)
-            self._before = None
 
     def _batches_done(self, goes_on: Optional[Place]) -> int:
         """How many of this epoch's batches are behind this process. Among more processes, each has had fewer."""
@@ -246,6 +251,10 @@ class Loops:
         self._own = Objects(self._parts, sorted(left), together.rank)
         return [*kinds, self._own]
 
+    def _kinds_by_name(self) -> Dict[str, str]:
+        """What is said of the parts beside them: of what kind each is."""
+        return {name: kind.name for kind in self._kinds for name in kind.names}
+
     def _agreed(self, checkpoints: Checkpoints) -> Optional[Checkpoint]:
         """The checkpoint to begin from: the chief's choice, for all."""
         together = self._agreement
@@ -265,9 +274,18 @@ class Loops:
         return found
 
     def _restore(self, found: Checkpoint) -> None:
-        for kind in self._kinds:
-            kind.restore(found)
-        told = found.state
+        told, ours = found.state, self._kinds_by_name()
+        for name in sorted({*told["parts"], *ours}):
+            if told["parts"].get(name) != ours.get(name):
+                was, now = told["parts"].get(name, "missing"), ours.get(name, "missing")
+                raise another_program(found, f"its {name} is {was}, the program's {now}")
+        try:
+            for kind in self._kinds:
+                kind.restore(found)
+        except OSError as error:
+            raise Refused(
+                f"the checkpoint of step {found.step} cannot be read: {error}", "see whether its folder is there"
+            ) from None
         self._goes_on = Place(*told["place"])
         self.step = self._ask_at = found.step
         self._rhythm.goes_on(float(told["trained_seconds"]))
@@ -279,7 +297,12 @@ class Loops:
 
     def _look(self, *, is_step: bool = True) -> None:
         """Between two steps: save if it is time, and end if it was told to. What is done here, all processes do alike."""
-        if self._saving is None or (self._agreement.count > 1 and is_step and self.step < self._ask_at):
+        if self._saving is None:
+            return
+        if self._must_save:  # all say so after the same step
+            self._must_save = False
+            self._save(waits=True)
+        if self._agreement.count > 1 and is_step and self.step < self._ask_at:
             return
         last, is_chief = self._saving.last, not self._agreement.rank
         told = self._agreement.most(
@@ -315,7 +338,11 @@ class Loops:
         saving.wait()
         now = self._source.state() if self._source is not None else {**_NOWHERE, "chance": drawn_so_far()}
         self._own.extra = {"begun": self._begun, "now": now}
-        told = {"place": list(self._place), "trained_seconds": self._rhythm.trained_seconds}
+        told = {
+            "place": list(self._place),
+            "trained_seconds": self._rhythm.trained_seconds,
+            "parts": self._kinds_by_name(),
+        }
         saved = saving.start(self.step, told, self._kinds)
         if waits:
             saved.has_written.wait()
@@ -326,16 +353,24 @@ class Loops:
             measures.aside(saved.stall_seconds)
         self._rhythm.saved(saved.stall_seconds, saved.whole_seconds)
 
-    def _hear_term(self) -> None:
-        """Within a loop TERM is heard at the end of a step."""
+    @contextmanager
+    def _hears_term(self) -> Iterator[None]:
+        """Within a loop TERM is heard at the end of a step. However the program leaves it, afterwards all is as before."""
 
         def told_to_stop(number: int, frame: Optional[FrameType]) -> None:
             self._must_stop = True
 
+        self._is_in_loop, before = True, None
         try:
-            self._before = signal.signal(signal.SIGTERM, told_to_stop)
+            before = signal.signal(signal.SIGTERM, told_to_stop) if self._saving is not None else None
         except ValueError:
             say("it does not train in its main thread: it is not saved when it is told to stop")
+        try:
+            yield
+        finally:
+            self._is_in_loop = False
+            if before is not None and threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, before)
 
 
 _NOWHERE: Dict[str, Any] = {"generators": [], "samplers": [], "data": None}

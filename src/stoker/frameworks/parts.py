@@ -17,8 +17,10 @@ Write = Callable[[], None]
 class Part(Protocol):
     """Some of what is saved."""
 
+    name: str  # of the kind, as it is said to people
+
     @property
-    def is_of_all(self) -> bool: ...  # whether each process has a piece of it, which nobody else can save
+    def names(self) -> List[str]: ...  # of the parts of the program
 
     def stage(self, draft: str) -> Write: ...  # take a copy, so that training may go on; what is returned writes it
 
@@ -28,19 +30,19 @@ class Part(Protocol):
 class Objects:
     """What has `state_dict` and `load_state_dict` and is small, such as schedules, and plain values: a file of each process."""
 
-    is_of_all = True
+    name = "a value"
 
     def __init__(self, values: Dict[str, Any], names: List[str], rank: int) -> None:
         """`names`: those of the values that this is for. Plain ones are replaced when they are restored."""
         self._values = values
-        self._names = names
+        self.names = names
         self._rank = rank
         self.extra: Dict[str, Any] = {}
         """What belongs to this process beside them, such as where its chance stands."""
 
     def stage(self, draft: str) -> Write:
         """All of it is copied at once."""
-        text = _packed({"values": {name: _state_of(self._values[name]) for name in self._names}, "extra": self.extra})
+        text = _packed({"values": {name: _state_of(self._values[name]) for name in self.names}, "extra": self.extra})
         path = os.path.join(draft, file_of(self._rank))
 
         def write() -> None:
@@ -56,9 +58,6 @@ class Objects:
         with open(path if is_own else found.path(file_of(0)), "rb") as file:
             told = _unpacked(file.read())
         self.extra = told["extra"] if is_own else {}
-        differing = sorted(set(self._names) ^ told["values"].keys())
-        if differing:
-            raise another_program(found, f"only one of the two has {names_of(differing)}")
         for name, state in told["values"].items():
             self._values[name] = _put_back(self._values[name], state)
 

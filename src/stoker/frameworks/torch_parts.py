@@ -23,6 +23,8 @@ _MOST_WAIT = timedelta(minutes=10)
 class TorchParts:
     """The models of a program, and the optimizers that step their parameters."""
 
+    name = "a model or an optimizer of PyTorch"
+
     def __init__(self, torch: Any, models: Dict[str, Any], optimizers: Dict[str, Any], rank: int, count: int) -> None:
         """By the names that the program gives them. `rank`, `count`: of the processes that train together."""
         self._torch = torch
@@ -30,17 +32,20 @@ class TorchParts:
         self._states: Any = import_module("torch.distributed.checkpoint.state_dict")
         self._models = torch.nn.ModuleDict(models)
         self._optimizers = optimizers
+        self.names = [*models, *optimizers]
         self._rank = rank
-        self.is_of_all = count > 1 and any(map(_is_shard, [*self._models.parameters(), *self._models.buffers()]))
+        self._is_sharded = count > 1 and any(map(_is_shard, [*self._models.parameters(), *self._models.buffers()]))
         # Their own group: what is sent while a checkpoint is written is not to meet what training sends.
         self._group = (
-            import_module("torch.distributed").new_group(backend="gloo", timeout=_MOST_WAIT) if self.is_of_all else None
+            import_module("torch.distributed").new_group(backend="gloo", timeout=_MOST_WAIT)
+            if self._is_sharded
+            else None
         )
 
     def stage(self, draft: str) -> Write:
         """A copy on the processors."""
         folder = f"{draft}/{FOLDER}"
-        if self.is_of_all:
+        if self._is_sharded:
             with _no_warnings():
                 told = self._checkpoint.async_save(self._state(), checkpoint_id=folder, process_group=self._group)
             future = getattr(told, "upload_completion", told)
@@ -68,7 +73,7 @@ class TorchParts:
             state = self._state()
             folder = found.path(FOLDER)
             self._compare(found, state, self._checkpoint.FileSystemReader(folder).read_metadata().state_dict_metadata)
-            self._checkpoint.load(state, checkpoint_id=folder, **({} if self.is_of_all else {"no_dist": True}))
+            self._checkpoint.load(state, checkpoint_id=folder, **({} if self._is_sharded else {"no_dist": True}))
             self._states.set_model_state_dict(self._models, state["models"])
             for name, optimizer in self._optimizers.items():
                 self._states.set_optimizer_state_dict(

@@ -19,15 +19,16 @@ _BUILD = "build the model and its optimizer before the first loop (model.build(â
 class VariableParts:
     """Models, layers, optimizers, modules and variables, by name."""
 
-    is_of_all = False
+    name = "variables of Keras or TensorFlow"
 
     def __init__(self, values: Dict[str, Any], rank: int) -> None:
         self._numpy: Any = import_module("numpy")
         self._values = values
+        self.names = list(values)
         self._rank = rank
         for name, value in values.items():
-            if not variables_of(value):
-                raise Refused(f"{name} has no variables yet, so that they cannot be put back", _BUILD)
+            if getattr(value, "built", True) is False or not variables_of(value):
+                raise Refused(f"{name} has not all of its variables yet, so that they could not be put back", _BUILD)
 
     def stage(self, draft: str) -> Write:
         """A copy on the processors, of the chief's."""
