@@ -234,6 +234,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
             timeout_graceful_shutdown=2,
             server_header=False,
             http=PatientProtocol,
+            loop="asyncio",  # also where uvloop happens to be installed: one loop, which is tested
             ws="none",
             proxy_headers=False,  # anybody can write X-Forwarded-For
         )
