@@ -8,6 +8,7 @@ from typing import Any
 
 from stoker.core.durations import checkpoints_of, seconds_of
 from stoker.core.errors import Violation
+from stoker.core.job import RESUMABLE
 from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS, JobSpec
 
 MOST_LABELS = 64
@@ -20,7 +21,7 @@ _CHOICES = {
     "stoker-precision": ("precision", PRECISIONS),
     "stoker-learning-rate-rule": ("learning_rate_rule", LEARNING_RATE_RULES),
 }
-_SWITCHES = {"stoker-preemptible": "preemptible", "stoker-resumable": "resumable"}
+_SWITCHES = {"stoker-preemptible": "preemptible", RESUMABLE: "resumable"}
 
 
 def label_violations(labels: Mapping[str, str], *, path: str = "job.labels", longest: int = 63) -> list[Violation]:
@@ -41,7 +42,7 @@ def label_violations(labels: Mapping[str, str], *, path: str = "job.labels", lon
 def asked_by_labels(labels: Mapping[str, str], *, path: str = "job.labels") -> tuple[dict[str, Any], list[Violation]]:
     """What labels ask for, for which foreign messages have no field, and what is wrong with them.
 
-    They are read at submission alone, and stay labels.
+    They are read at submission alone, and stay labels; whether a job is resumable may be changed by its label later.
     """
     found: dict[str, Any] = {"queue": labels[QUEUE]} if labels.get(QUEUE) else {}
     violations = []

@@ -183,6 +183,16 @@ class Client:
         """Have every replica of a job looked into; returns the id, by which `profile` tells what was found."""
         return self._call("POST", f"/stoker/v1/{job_path(project, name)}:profile?{urlencode({'seconds': seconds})}")
 
+    def rehearse_again(self, project: str, name: str, copy: str, job_dir: str) -> Any:
+        """Run a job's program again as a rehearsal of another name; returns that in full."""
+        asked = urlencode({"copy": copy, "job_dir": job_dir})
+        return self._call("POST", f"/stoker/v1/{job_path(project, name)}:rehearse?{asked}")
+
+    def interrupt(self, project: str, name: str, signal: str, replica: str = "") -> Any:
+        """Send TERM or KILL to the program of a running job, on one replica or on all."""
+        asked = urlencode({"signal": signal, "replica": replica})
+        return self._call("POST", f"/stoker/v1/{job_path(project, name)}:interrupt?{asked}")
+
     def profile(self, project: str, name: str, number: str) -> Any:
         """What was found of a job's processes so far."""
         return self._call("GET", f"/stoker/v1/{job_path(project, name)}/profiles/{quote(number, safe='')}")

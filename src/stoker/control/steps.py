@@ -93,6 +93,7 @@ class Saves:
     bytes: int
     count: int
     resumed_step: int | None  # where the attempt went on; None: it began anew
+    went_on_at: float | None  # when the first step after that was over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +142,17 @@ def saves_of(lines: Iterable[tuple[str, str]]) -> Saves:
     """What the replicas of one attempt have told of checkpoints."""
     saved: list[dict[str, Any]] = []
     resumed: int | None = None
-    for _, line in lines:
+    went_on_at: float | None = None
+    goes_on = ""  # the replica that has told of it first, until its next step
+    for replica, line in lines:
         told = _told(line)
+        if replica == goes_on and _window(told) is not None:
+            went_on_at, goes_on = _number(told.get("t")), ""
         if _count(told.get("saved")) is not None:
             saved.append(told)
         if _count(told.get("resumed")) is not None:
             resumed = _count(told["resumed"])
+            goes_on = goes_on or replica
     last = saved[-1] if saved else {}
     return Saves(
         step=_count(last.get("saved")),
@@ -156,6 +162,7 @@ def saves_of(lines: Iterable[tuple[str, str]]) -> Saves:
         bytes=_count(last.get("bytes")) or 0,
         count=len(saved),
         resumed_step=resumed,
+        went_on_at=went_on_at,
     )
 
 

@@ -36,6 +36,10 @@ class Request:
     body: str = field(repr=False)  # may hold secrets
 
 
+RESUMABLE = "stoker-resumable"
+"""A label, `true` or `false`: whether a job goes on from its checkpoint. It may change while the job is there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A submitted job."""
@@ -64,6 +68,12 @@ class Job:
     waits: Reason | None = None
     ordered: Ordered | None = None
     revision: int = 1  # grows with every change a user can see; the etag is made of it
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether it goes on from its checkpoint: as its label says by now, or else as it was submitted."""
+        said = self.labels.get(RESUMABLE)
+        return said == "true" if said in ("true", "false") else self.spec.resumable
 
     @property
     def queued_since(self) -> float:

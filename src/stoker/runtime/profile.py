@@ -35,34 +35,23 @@ _MOST_ANSWER_BYTES = 1 << 16
 
 
 class Profiler:
-    """Looks for requests, and answers them one after the other."""
+    """Answers one request after the other."""
 
-    def __init__(self, ask_file: str, beat_folder: str, log: Log, processes: Callable[[], List[int]]) -> None:
+    def __init__(self, beat_folder: str, log: Log, processes: Callable[[], List[int]]) -> None:
         """`processes`: the ids of all of the program's."""
-        self._ask_file = ask_file
         self._beat_folder = beat_folder
         self._log = log
         self._processes = processes
-        self._stamp = 0
         self._thread: "threading.Thread | None" = None
 
-    def look(self) -> None:
-        """Begin with a request that is new. Costs next to nothing if none is."""
-        try:
-            stamp = os.stat(self._ask_file).st_mtime_ns
-        except OSError:
-            return
-        if stamp == self._stamp or (self._thread is not None and self._thread.is_alive()):
-            return
-        self._stamp = stamp
-        try:
-            with open(self._ask_file, encoding="utf-8") as file:
-                asked = json.load(file)
-            number, seconds = str(asked["id"]), max(0.0, min(MOST_SECONDS, float(asked["seconds"])))
-        except (OSError, ValueError, KeyError, TypeError):
-            return
+    def begin(self, number: str, seconds: float) -> bool:
+        """Look into the processes for so long. False: it still does so for another request."""
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        seconds = max(0.0, min(MOST_SECONDS, seconds))
         self._thread = threading.Thread(target=self._answer, args=(number, seconds), name="profiler", daemon=True)
         self._thread.start()
+        return True
 
     def _answer(self, number: str, seconds: float) -> None:
         pids = self._processes()[:_MOST_PROCESSES]

@@ -25,7 +25,7 @@ from .wiring import Cluster, wiring
 
 if TYPE_CHECKING:
     from .hang import Watch
-    from .profile import Profiler
+    from .questions import Questions
 
 DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
@@ -56,7 +56,7 @@ class Supervisor:
         self._failure: Dict[str, Any] = {}
         self._kernel: Kernel  # as it was when the program was started
         self._watch: Optional[Watch] = None
-        self._profiler: Optional[Profiler] = None
+        self._questions: Optional[Questions] = None
         self._started_at = 0.0
         self._copies: Dict[str, "tuple[int, int]"] = {}
         read_end, write_end = os.pipe()
@@ -205,12 +205,12 @@ class Supervisor:
         return self._must_stop()
 
     def _look_for_questions(self) -> None:
-        from .profile import Profiler  # not before somebody asks
+        from .questions import Questions  # not before somebody asks
 
-        if self._profiler is None:
-            folder = self.folder
-            self._profiler = Profiler(folder.ask_file, folder.beat_folder, self.log, self._pids)
-        self._profiler.look()
+        if self._questions is None:
+            ask_file, beat_folder = self.folder.ask_file, self.folder.beat_folder
+            self._questions = Questions(ask_file, beat_folder, self.log, self._names()[2], self._pids)
+        self._questions.look()
 
     def _tell_of_quiet(self, is_quiet: bool) -> None:
         """Say that the program stands still, or goes on again. What follows from it, the server decides: peers may go on."""

@@ -34,7 +34,7 @@ def spent(job: Job, attempt: Attempt, now: float) -> Mapping[Spent, float]:
     end = max(attempt.placed_at, now if attempt.ended_at is None else attempt.ended_at)
     stop = _within(attempt.placed_at, attempt.stopping_at, end)
     start = _within(attempt.placed_at, attempt.started_at, stop)
-    ends_well = attempt.stopping_at is None or attempt.cause is Cause.COMPLETED or job.spec.resumable
+    ends_well = attempt.stopping_at is None or attempt.cause is Cause.COMPLETED or job.is_resumable
     turn, after = _turn(job, attempt)
     turn = _within(start, turn, stop)
     found = dict.fromkeys(Spent, 0.0)

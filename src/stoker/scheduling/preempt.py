@@ -371,11 +371,11 @@ class Preempter:
         """The fewest jobs; of as many, the larger gangs; those that lose all their work only when there is nobody else."""
         cost = 0.0
         for attempt in victims:
-            spec = self._world.jobs[attempt.job].spec
-            cost += 1.0 - 1e-6 * min(spec.accelerator_milli, 500_000)
-            if Kind.of(spec) is Kind.OTHER:
+            job = self._world.jobs[attempt.job]
+            cost += 1.0 - 1e-6 * min(job.spec.accelerator_milli, 500_000)
+            if Kind.of(job) is Kind.OTHER:
                 cost += COST_OF_LOSS
-            elif Kind.of(spec) is Kind.PREEMPTIBLE:
+            elif Kind.of(job) is Kind.PREEMPTIBLE:
                 cost -= 0.5
         return cost
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from enum import IntEnum
 
 from stoker.core.job import Attempt, Job
-from stoker.core.spec import JobSpec
 from stoker.core.world import World
 
 from .base import Facts, Key
@@ -27,9 +26,9 @@ class Kind(IntEnum):
     OTHER = 2  # it begins anew
 
     @classmethod
-    def of(cls, spec: JobSpec) -> Kind:
+    def of(cls, job: Job) -> Kind:
         """The kind of a job."""
-        return cls.PREEMPTIBLE if spec.preemptible else cls.RESUMABLE if spec.resumable else cls.OTHER
+        return cls.PREEMPTIBLE if job.spec.preemptible else cls.RESUMABLE if job.is_resumable else cls.OTHER
 
 
 _FEW = 64
@@ -72,7 +71,7 @@ class Runners:
     def add(self, job: Job, attempt: Attempt) -> None:
         """One more runs."""
         if attempt.id not in self._where:
-            where = self._where[attempt.id] = (job.spec.queue, Kind.of(job.spec))
+            where = self._where[attempt.id] = (job.spec.queue, Kind.of(job))
             age = self._age[attempt.id] = (-attempt.placed_at, attempt.id)
             insort(self._all.setdefault(where, []), age)
             self._rank[attempt.id] = None

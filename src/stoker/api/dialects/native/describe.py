@@ -34,7 +34,7 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
         "queue": job.spec.queue,
         "priority": job.spec.priority,
         "preemptible": job.spec.preemptible,
-        "resumable": job.spec.resumable,
+        "resumable": job.is_resumable,
         "notes": [SHARES] if any(is_share(group.machine) for group in job.spec.groups) else [],
         "job_dir": job.spec.job_dir,
         "job_dir_path": _path(site, job.spec.job_dir),

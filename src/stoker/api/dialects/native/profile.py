@@ -12,14 +12,12 @@ from fastapi import Path, Request
 from starlette.responses import Response
 
 from stoker.api.services import Services, services
-from stoker.core.errors import Conflict, NotFound
-from stoker.core.ids import job_id, replica_name
-from stoker.core.job import Attempt
-from stoker.core.states import AttemptState, ReplicaState
+from stoker.core.ids import job_id
 from stoker.runtime.profile import MOST_SECONDS
 from stoker.store.logs import PROFILE
 
 from .answers import a_router, answer, declares
+from .running import running
 from .schemas.profile import Asked, HotLine, Process, Profile, ReplicaProfile
 from .schemas.words import Name, Project, asks
 
@@ -41,13 +39,7 @@ def ask_for_profile(
     Answers at once; what was found is at `…/profiles/ID`. 409 if it does not run.
     """
     site, job = services(request), job_id(project, name)
-    attempt = site.store.job(job).attempt
-    names = _running(attempt)
-    if attempt is None or not names:
-        raise Conflict(f"{job} does not run now, so nothing can be looked into", fix="ask while it is RUNNING")
-    engine = site.engines.get(attempt.engine)
-    if engine is None:
-        raise NotFound(f"the engine {attempt.engine} of {job} is not of this site any more")
+    attempt, names, engine = running(site, job)
     number = f"{int(time.time())}-{secrets.token_hex(3)}"
     engine.ask(attempt.id, {"id": number, "seconds": seconds})
     found: Asked = {"id": number, "replicas": names}
@@ -64,12 +56,6 @@ def get_profile(project: Project, name: Name, number: Number, request: Request) 
         found.setdefault(replica, []).append(told)
     profile: Profile = {"id": number, "replicas": [_replica(replica, told) for replica, told in sorted(found.items())]}
     return answer(profile)
-
-
-def _running(attempt: Attempt | None) -> list[str]:
-    if attempt is None or attempt.state is AttemptState.ENDED:
-        return []
-    return [replica_name(r.role, r.index) for r in attempt.replicas if r.seen is ReplicaState.UP]
 
 
 def _told(site: Services, job: str, number: str) -> Iterator[tuple[str, dict[str, Any]]]:

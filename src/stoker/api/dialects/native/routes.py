@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from . import (
     artifacts,
     costs,
+    drill,
     dry_run,
     explain,
     files,
@@ -32,6 +33,7 @@ _NOUNS = (
     queue,
     submit,
     dry_run,
+    drill,
     jobs,
     explain,
     history,

@@ -63,6 +63,7 @@ def get_steps(
             "bytes": saves.bytes,
             "count": saves.count,
             "resumed_step": saves.resumed_step,
+            "went_on_at": saves.went_on_at,
         },
         "findings": [{"code": f.code, "text": f.text, "action": f.action} for f in findings(training)],
     }

@@ -66,6 +66,7 @@ class Saves(TypedDict):
     bytes: Annotated[int, says("Its size.", 3145728)]
     count: Annotated[int, says("So many were written.", 12)]
     resumed_step: Annotated[int | None, says("The step that this attempt went on from; null: it began anew.", None)]
+    went_on_at: Annotated[float | None, says(f"When the first step after that was over. {Time}", None)]
 
 
 class Training(TypedDict):

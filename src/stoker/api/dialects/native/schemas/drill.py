@@ -1,0 +1,16 @@
+"""What a drill is told."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typing_extensions import TypedDict
+
+from .words import Time, says
+
+
+class Interrupted(TypedDict):
+    """That a job's program gets a signal."""
+
+    at: Annotated[float, says(f"When. {Time}", 1795190400.0)]
+    replicas: Annotated[list[str], says("Whose processes get it.", ["worker-0"])]
