@@ -17,12 +17,14 @@ docs/checkpoints.md tells what is exact and what is not.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Optional, TypeVar
 
 from stoker.frameworks.checkpoints import Checkpoint, Checkpoints
 from stoker.frameworks.cluster import cluster_of
+from stoker.frameworks.keeping import is_filled
 from stoker.frameworks.loops import Loops
 from stoker.frameworks.words import Refused
 
@@ -31,6 +33,7 @@ __all__ = ["Checkpoint", "State", "latest"]
 Item = TypeVar("Item")
 
 _FOLDER = "state"
+_numbers = itertools.count(1)  # of the states of this program, each of which has a folder
 
 
 class State:
@@ -40,13 +43,16 @@ class State:
         """By names of the program's own choice.
 
         A part is a model, an optimizer, or whatever else has `state_dict` and `load_state_dict`, or `variables`, and is filled;
-        or a value (a number, an array, a tree of JAX arrays), which is replaced. Raises ValueError for a name that is taken.
+        or a value: a list, a dict or a numpy array is filled, too; a number or a tree of JAX arrays is replaced, so read it from
+        the state. A program may have several States, if it always makes them in the same order. Raises ValueError for a name
+        that is taken.
         """
         for name in parts:
             if name.startswith("_") or name in _NAMES:
                 raise ValueError(f"{name!r} cannot be the name of a part: State has that name itself")
+        folder, number = _folder(), next(_numbers)
         self.__dict__["_parts"] = parts
-        self.__dict__["_loops"] = Loops(parts, _folder(), os.environ)
+        self.__dict__["_loops"] = Loops(parts, f"{folder}-{number}" if folder and number > 1 else folder, os.environ)
 
     def __getattr__(self, name: str) -> Any:
         parts = self.__dict__.get("_parts", {})
@@ -57,6 +63,8 @@ class State:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._parts:
             raise AttributeError(f"State has no part {name!r}: name it when State is made")
+        if value is not self._parts[name] and is_filled(self._parts[name]):
+            raise AttributeError(f"{name!r} is filled, not replaced: make another State for another one")
         self._parts[name] = value
 
     @property
@@ -84,7 +92,10 @@ class State:
         yield from self._loops.steps(count)
 
     def save(self) -> None:
-        """Save now, within a loop at the end of this step, and wait until it is on the disk. All processes have to, or none."""
+        """Save, and wait until it is on the disk: now, or within a loop at the end of this step.
+
+        Several processes do so when they agree the next time, about a second later at the most.
+        """
         self._loops.save()
 
 

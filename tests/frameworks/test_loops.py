@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler
@@ -56,6 +58,19 @@ LOADERS: dict[str, Callable[[], Any]] = {
 }
 
 
+def a_state(**parts: Any) -> checkpoint.State:
+    """The first of a program that is started anew."""
+    checkpoint._numbers = itertools.count(1)
+    return checkpoint.State(**parts)
+
+
+class Simple:
+    """A value of the program's own."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
 class Stopped(Exception):
     """The program ends here."""
 
@@ -73,7 +88,7 @@ class Program:
 
     def train(self, at: tuple[int, int] | None = None, act: Callable[[checkpoint.State], object] | None = None) -> Any:
         """All epochs. `at`: at this epoch and step of it `act` is called."""
-        state = checkpoint.State(model=self.model, optimizer=self.optimizer, schedule=self.schedule, losses=[])
+        state = a_state(model=self.model, optimizer=self.optimizer, schedule=self.schedule, losses=[])
         for epoch in state.epochs(EPOCHS):
             for batch in state.batches(self.loader):
                 inputs, wanted = batch if not isinstance(batch, int) else (torch.randn(8, 4), torch.full((8, 1), 0.5))
@@ -158,7 +173,7 @@ def test_what_is_over_is_not_done_again(folder: Path) -> None:
 def test_a_second_loop_is_gone_on_with(folder: Path) -> None:
     def train(stops_at: int) -> list[tuple[str, int]]:
         done: list[tuple[str, int]] = []
-        state = checkpoint.State(count=0)
+        state = a_state(count=0)
         for epoch in state.epochs(2):
             done.append(("first", epoch))
         for step in state.steps(5):
@@ -175,22 +190,22 @@ def test_a_second_loop_is_gone_on_with(folder: Path) -> None:
 
 
 def test_an_epoch_without_batches_counts(folder: Path) -> None:
-    state = checkpoint.State(best=0.0)
+    state = a_state(best=0.0)
     for epoch in state.epochs(4):
         state.best = epoch / 2
         if epoch == 2:
             state._loops._rhythm.hurry()
     found = checkpoint.latest()
     assert found is not None and found.step == state.step == 4
-    again = checkpoint.State(best=0.0)
+    again = a_state(best=0.0)
     assert again.restore() and again.best == 1.5 and not list(again.epochs(4))
-    more = checkpoint.State(best=0.0)
+    more = a_state(best=0.0)
     assert list(more.epochs(6)) == [4, 5], "there are more to do now"
     assert list(again.epochs(1)) == [0], "another loop, which was never reached"
 
 
 def test_after_a_break_the_next_epoch_begins(folder: Path) -> None:
-    state = checkpoint.State(seen=[])
+    state = a_state(seen=[])
     for epoch in state.epochs(2):
         for number in state.batches([10, 20, 30]):
             state.seen = [*state.seen, (epoch, number)]
@@ -201,14 +216,14 @@ def test_after_a_break_the_next_epoch_begins(folder: Path) -> None:
 
 def test_a_loop_that_is_left_hears_no_more(folder: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    for _ in checkpoint.State(n=1).steps(3):
+    for _ in a_state(n=1).steps(3):
         assert signal.getsignal(signal.SIGTERM) is not before
         break
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_elsewhere_the_loops_just_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    state = checkpoint.State(model=torch.nn.Linear(1, 1))
+    state = a_state(model=torch.nn.Linear(1, 1))
     assert [(e, b) for e in state.epochs(2) for b in state.batches("ab")] == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
     state.save()
     assert checkpoint.latest() is None and not state.restore() and capsys.readouterr().err == ""
@@ -216,17 +231,17 @@ def test_elsewhere_the_loops_just_run(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_parameter_server_saves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_ROLE", "evaluator")
-    assert list(checkpoint.State(n=1).steps(2)) == [0, 1] and not folder.exists()
+    assert list(a_state(n=1).steps(2)) == [0, 1] and not folder.exists()
 
 
 @pytest.mark.parametrize("name", ["epochs", "step", "_hidden"])
 def test_names_that_are_taken(name: str) -> None:
     with pytest.raises(ValueError, match=f"'{name}' cannot be the name of a part"):
-        checkpoint.State(**{name: 1})
+        a_state(**{name: 1})
 
 
 def test_parts_that_are_not_there() -> None:
-    state = checkpoint.State(model=1)
+    state = a_state(model=1)
     with pytest.raises(AttributeError, match="no part 'modle': it has model"):
         state.modle  # noqa: B018
     with pytest.raises(AttributeError, match="no part 'modle'"):
@@ -234,16 +249,21 @@ def test_parts_that_are_not_there() -> None:
 
 
 def test_loops_within_loops() -> None:
-    state = checkpoint.State()
+    state = a_state()
     with pytest.raises(ValueError, match="twice in an epoch"):
         for _ in state.epochs(1):
             for _ in state.batches("ab"):
                 pass
             list(state.batches("ab"))
-    other = checkpoint.State()
-    with pytest.raises(ValueError, match=r"epochs\(\) within epochs"):
-        for _ in other.epochs(1):
-            list(other.epochs(1))
+    for name, inner in (("epochs", "epochs"), ("epochs", "steps"), ("steps", "batches"), ("steps", "steps")):
+        other = a_state()
+        with pytest.raises(ValueError, match=rf"{inner}\(\) within {name}\(\)"):
+            for _ in getattr(other, name)(1):
+                list(getattr(other, inner)("ab" if inner == "batches" else 1))
+    lonely = a_state()
+    list(lonely.batches("ab"))
+    with pytest.raises(ValueError, match="put `for epoch in"):
+        list(lonely.batches("ab"))
 
 
 @pytest.mark.parametrize(
@@ -258,19 +278,19 @@ def test_loops_within_loops() -> None:
     ],
 )  # fmt: skip
 def test_a_checkpoint_of_another_program(folder: Path, parts: Callable[[], dict[str, Any]], why: str) -> None:
-    checkpoint.State(model=torch.nn.Linear(4, 2)).save()
+    a_state(model=torch.nn.Linear(4, 2)).save()
     with pytest.raises(SystemExit, match=rf"the checkpoint of step 0 is of another model: .*{why}.*; give another"):
-        checkpoint.State(**parts()).restore()
+        a_state(**parts()).restore()
 
 
 def test_of_damaged_files_the_one_before_is_taken(folder: Path) -> None:
     for count in (2, 3):
-        state = checkpoint.State(n=0)
+        state = a_state(n=0)
         for step in state.steps(count):
             state.n = step + 1
     newest = folder / "step-000000003"
     (newest / "process-0").write_bytes(b"")
-    again = checkpoint.State(n=0)
+    again = a_state(n=0)
     assert list(again.steps(3)) == [2] and again.n == 2
 
 
@@ -288,7 +308,7 @@ def test_all_that_pytorch_programs_have(folder: Path) -> None:
             self.of_none = torch.optim.Adam([self.free], 0.1)
             self.average = torch.optim.swa_utils.AveragedModel(self.one)
             self.scaler = torch.amp.GradScaler("cpu")
-            self.state = checkpoint.State(**vars(self))
+            self.state = a_state(**vars(self))
 
         def step(self) -> None:
             for optimizer in (self.of_one, self.of_both, self.of_none):
@@ -323,7 +343,7 @@ def test_where_there_is_no_room_training_goes_on(folder: Path, capsys: pytest.Ca
 
         def load_state_dict(self, state: dict[str, int]) -> None: ...
 
-    state = checkpoint.State(thing=NoRoom())
+    state = a_state(thing=NoRoom())
     assert list(state.steps(3)) == [0, 1, 2]
     assert (
         "the checkpoint of step 3 could not be written, the one before is kept: [Errno 28]" in capsys.readouterr().err
@@ -333,4 +353,144 @@ def test_where_there_is_no_room_training_goes_on(folder: Path, capsys: pytest.Ca
 def test_nowhere_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_CHECKPOINT_DIR", "gs://bucket/run")
     with pytest.raises(SystemExit, match="gs://bucket/run is no folder of this machine; give a --job-dir"):
-        checkpoint.State(n=1)
+        a_state(n=1)
+
+
+def test_states_of_one_program_have_a_folder_each(folder: Path) -> None:
+    def folds(stops_in: int) -> list[tuple[int, int]]:
+        done = []
+        for fold in range(3):
+            state = a_state(n=0) if not fold else checkpoint.State(n=0)
+            for step in state.steps(4):
+                done.append((fold, step))
+                if fold == stops_in and step == 1:
+                    save_and_stop(state)
+        return done
+
+    with pytest.raises(Stopped):
+        folds(1)
+    assert folds(-1) == [(1, 2), (1, 3), *((2, step) for step in range(4))]
+
+
+def test_what_is_drawn_before_the_data_are_read_is_drawn_again(folder: Path) -> None:
+    def train(stops: bool) -> list[list[int]]:
+        torch.manual_seed(0)
+        seen, state = [], a_state(n=0)
+        for epoch in state.epochs(2):
+            for batch in state.batches(torch.randperm(12).split(2)):
+                seen.append(batch.tolist())
+                if stops and (epoch, len(seen)) == (1, 8):
+                    save_and_stop(state)
+        return seen
+
+    with pytest.raises(Stopped):
+        train(True)
+    rest = train(False)
+    folder.rename(folder.with_name("elsewhere"))
+    assert rest == train(False)[8:]
+
+
+def test_to_save_steps_no_optimizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has not stepped yet is as if nothing had been saved."""
+
+    def train(saves: bool) -> list[Any]:
+        torch.manual_seed(0)
+        one, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        of_one, of_other = torch.optim.Adam(one.parameters(), 0.1), torch.optim.Adam(other.parameters(), 0.1)
+        state = a_state(one=one, other=other, of_one=of_one, of_other=of_other)
+        for step in state.steps(6):
+            of_other.zero_grad()
+            other(torch.ones(1, 2)).sum().backward()
+            of_other.step()
+            if step >= 3:
+                of_one.zero_grad()
+                one(torch.ones(1, 2)).pow(2).sum().backward()
+                of_one.step()
+            if step == 1 and saves:
+                save_and_stop(state)
+        return [one.weight.tolist(), [float(its["step"]) for its in of_one.state.values()]]
+
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("STOKER_CHECKPOINT_DIR")
+        untouched = train(False)
+    with pytest.raises(Stopped):
+        train(True)
+    assert train(False) == untouched and untouched[1] == [3.0, 3.0]
+
+
+def test_a_layer_that_never_had_a_gradient(folder: Path) -> None:
+    def things() -> tuple[torch.nn.ModuleList, torch.optim.Optimizer, torch.optim.Optimizer]:
+        model = torch.nn.ModuleList([torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)])
+        return model, torch.optim.AdamW(model.parameters(), torch.tensor(0.1)), torch.optim.LBFGS(model[0].parameters())
+
+    model, optimizer, other = things()
+    for _ in a_state(model=model, optimizer=optimizer, other=other).steps(2):
+
+        def loss(model: Any = model, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            value = model[0](torch.ones(1, 2)).pow(2).sum()
+            value.backward()
+            return value
+
+        loss()
+        optimizer.step()
+        other.step(loss)
+    again = things()
+    assert a_state(model=again[0], optimizer=again[1], other=again[2]).restore()
+    assert str(again[1].state_dict()) == str(optimizer.state_dict()) and len(again[1].state) == 2
+
+
+def test_gradients_that_wait_for_a_step_are_not_lost(folder: Path) -> None:
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    state = a_state(model=model, optimizer=optimizer)
+    with pytest.raises(SystemExit):
+        for step in state.steps(10):
+            model(torch.ones(1, 1)).sum().backward()
+            if step % 4 == 3:
+                optimizer.step()
+                optimizer.zero_grad()
+            if step == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+    found = checkpoint.latest()
+    assert found is not None and found.step == 8, "not before the optimizer has stepped"
+
+
+def test_after_the_last_batch_the_epoch_has_its_end(folder: Path) -> None:
+    state, ends = a_state(n=0), []
+    with pytest.raises(SystemExit):
+        for epoch in state.epochs(2):
+            for number in state.batches([1, 2, 3]):
+                if number == 3:
+                    os.kill(os.getpid(), signal.SIGTERM)
+            ends.append(epoch)
+    assert ends == [0] and list(a_state(n=0).epochs(2)) == [1]
+
+
+def test_what_can_be_filled_is_filled_where_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def values() -> dict[str, Any]:
+        return {"a": [], "b": {}, "c": set(), "d": np.zeros(2), "e": np.random.default_rng(1), "f": 0, "g": Simple(0)}
+
+    first, again = values(), values()
+    state = a_state(**first)
+    first["a"].append(1)
+    first["b"]["x"] = 2
+    first["c"].add(3)
+    first["d"][:] = 4
+    drawn = [first["e"].random() for _ in range(3)][-1]
+    state.f, state.g.n = 5, 6
+    first["e"] = state.e
+    state.save()
+    filled = a_state(**again)
+    assert filled.restore() and again["a"] == [1] and again["b"] == {"x": 2} and again["c"] == {3}
+    assert again["d"].tolist() == [4, 4] and again["e"].random() == state.e.random() != drawn
+    assert (again["f"], filled.f, again["g"].n, filled.g.n) == (0, 5, 0, 6)
+    assert "g, a Simple, is as it was in the state alone: use it as state.g" in capsys.readouterr().err
+
+
+def test_what_is_filled_cannot_be_another_one(folder: Path) -> None:
+    state = a_state(model=torch.nn.Linear(1, 1), best=1)
+    state.best = 2
+    state.model = state.model
+    with pytest.raises(AttributeError, match="'model' is filled, not replaced"):
+        state.model = torch.nn.Linear(1, 1)

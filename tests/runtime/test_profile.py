@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from stoker.runtime.lines import Log
-from stoker.runtime.profile import STREAM, TRACE_ANSWER, TRACE_REQUEST, Profiler
+from stoker.runtime.profile import STREAM, TRACE_ANSWER, TRACE_REQUEST
+from stoker.runtime.questions import Questions
 from tests.conftest import wait_until
 
 BUSY = "def burn():\n    while True: sum(range(1000))\nprint('begins', flush=True)\nburn()\n"
@@ -31,14 +32,18 @@ class Hand:
         self.log = Log(str(self.kept), None)
         self.program = subprocess.Popen([sys.executable, str(folder / "busy.py")], stdout=subprocess.PIPE)
         assert self.program.stdout is not None and self.program.stdout.readline() == b"begins\n"
-        self.profiler = Profiler(str(self.ask), str(self.beat), self.log, lambda: [self.program.pid])
+        self.questions = self.of([self.program.pid])
+
+    def of(self, pids: list[int]) -> Questions:
+        """Who looks at these processes."""
+        return Questions(str(self.ask), str(self.beat), self.log, "worker-0", lambda: pids)
 
     def asks(self, **request: Any) -> list[dict[str, Any]]:
         """Ask, and wait for all that is found."""
         self.ask.write_text(json.dumps(request))
 
         def is_over() -> list[dict[str, Any]]:
-            self.profiler.look()
+            self.questions.look()
             found = self.told()
             return found if found and found[-1].get("is_over") and found[-1]["id"] == request["id"] else []
 
@@ -73,7 +78,7 @@ def test_stacks_and_where_the_time_goes(hand: Hand) -> None:
 
 def test_it_is_answered_once_and_again_when_it_is_asked_again(hand: Hand) -> None:
     first = hand.asks(id="1", seconds=0.0)
-    hand.profiler.look()
+    hand.questions.look()
     assert hand.told() == first
     again = hand.asks(id="2", seconds=0.0)
     assert [line["id"] for line in again[len(first) :]] == ["2", "2"]
@@ -95,10 +100,21 @@ def test_who_only_wants_stacks_gets_no_trace(hand: Hand) -> None:
     assert not (hand.beat / TRACE_REQUEST).exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"id": 3}', '{"id": "x", "seconds": "long"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"signal": "HUP", "replicas": ["worker-0"]}',
+        '{"signal": "KILL"}',
+        '{"id": 3}',
+        '{"id": "x", "seconds": "long"}',
+    ],
+)
 def test_a_request_that_is_none(hand: Hand, text: str) -> None:
     hand.ask.write_text(text)
-    hand.profiler.look()
+    hand.questions.look()
     assert hand.told() == []
 
 
@@ -120,6 +136,20 @@ def test_the_answer_of_a_program_may_be_anything(hand: Hand, tmp_path: Path, kin
     if kind != "whole":
         hand.program.kill()  # nobody is waited for who is gone
         hand.program.wait()
-        hand.profiler = Profiler(str(hand.ask), str(hand.beat), hand.log, list)
+        hand.questions = hand.of([])
     trace = hand.asks(id="1", seconds=1.0)[-1]["trace"]
     assert trace == ({"path": ("/the/trace" * 100)[:300]} if kind == "whole" else {})
+
+
+def test_a_program_is_interrupted_if_it_is_meant(hand: Hand) -> None:
+    hand.ask.write_text(json.dumps({"id": "1", "signal": "KILL", "replicas": ["chief-0"]}))
+    hand.questions.look()
+    assert hand.program.poll() is None, "that was another replica"
+    hand.ask.write_text(json.dumps({"id": "2", "signal": "KILL", "replicas": ["chief-0", "worker-0"]}))
+    hand.questions.look()
+    assert hand.program.wait() == -9
+    hand.questions.look()
+    said = [json.loads(line) for line in hand.kept.read_text().splitlines()]
+    assert [line["m"] for line in said if line["s"] == "service"] == ["SIGKILL, as was asked for"], "once"
+    hand.ask.write_text(json.dumps({"id": "3", "signal": "TERM", "replicas": ["worker-0"]}))
+    hand.questions.look()

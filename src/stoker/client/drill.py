@@ -43,6 +43,7 @@ class Run:
     went_on_at: float | None = None
     interrupted_at: float | None = None
     stopped_step: int = 0  # as far as was known when it was interrupted
+    was_started_again: bool = False  # its chief
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ def judged(way: str, untouched: Run, run: Run, tolerance: float) -> Outcome:
         problem = run.message or "it was over before it could be interrupted: give it more to do"
     elif run.state != "SUCCEEDED":
         problem = f"it ended {run.state}: {run.message.splitlines()[-1] if run.message else 'nobody knows why'}"
-    elif not resumed:
+    elif not resumed and run.was_started_again:
         problem = "it began anew, and all of its work was lost"
     elif is_equal is False:
         problem = f"it came to other values: {_difference(untouched.values, run.values, tolerance)}"
@@ -171,6 +172,7 @@ class Drill:
             went_on_at=saves["went_on_at"],
             interrupted_at=interrupted_at,
             stopped_step=stopped_step,
+            was_started_again=len(details["attempts"]) > 1 or any(one["runs"] > 1 for one in training["replicas"][:1]),
         )
 
 

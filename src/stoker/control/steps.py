@@ -61,6 +61,13 @@ class Progress:
         return self.windows[-1]
 
     @property
+    def runs(self) -> int:
+        """How often its program was started: then its steps begin at 1 again."""
+        return 1 + sum(
+            later.step <= earlier.step for earlier, later in zip(self.windows, self.windows[1:], strict=False)
+        )
+
+    @property
     def first_seconds(self) -> float | None:
         """How long the very first step took."""
         return next((window.seconds for window in self.windows if window.is_first), None)

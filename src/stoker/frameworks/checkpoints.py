@@ -21,6 +21,7 @@ KEEP = 3
 MANIFEST = "MANIFEST.json"
 _NAME = re.compile(r"step-(\d{9,})")
 _CHUNK_BYTES = 1 << 20
+_BEFORE = ".before"  # of a checkpoint that is being replaced by one of the same step
 
 
 class Checkpoint(NamedTuple):
@@ -72,14 +73,15 @@ class Checkpoints:
             os.fsync(file.fileno())
         for folder in [draft, *_folders(draft)]:
             _sync_folder(folder)
-        aside = f"{draft}.before"
+        aside = f"{draft}{_BEFORE}"
         if os.path.exists(target):  # one that was not whole, or is written again
             os.rename(target, aside)
         os.rename(draft, target)
         _sync_folder(self.folder)
         shutil.rmtree(aside, ignore_errors=True)
         for old in self._steps()[self._keep :]:
-            shutil.rmtree(self._path(old), ignore_errors=True)
+            if old != step:  # there may be newer ones, all of them damaged
+                shutil.rmtree(self._path(old), ignore_errors=True)
         return target
 
     def save_next(self, state: Dict[str, Any], write: Callable[[str], None]) -> str:
@@ -117,7 +119,10 @@ class Checkpoints:
         """Remove what others that were killed have left."""
         os.makedirs(self.folder, exist_ok=True)
         for name in os.listdir(self.folder):
-            if name.startswith(".step-"):
+            target = os.path.join(self.folder, name[1:].partition(".")[0])
+            if name.startswith(".step-") and name.endswith(_BEFORE) and not os.path.exists(target):
+                os.rename(os.path.join(self.folder, name), target)  # whoever was to replace it was killed in between
+            elif name.startswith(".step-"):
                 shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
 
 

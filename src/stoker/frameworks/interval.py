@@ -42,7 +42,7 @@ class Rhythm:
     def __init__(self, variables: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         """By what its job says (`--checkpoints`), and how often it was started again."""
         every, restarts = variables.get("STOKER_CHECKPOINTS", ""), variables.get("STOKER_RESTART_COUNT", "")
-        self._every_seconds = 0.0 if every in ("", "auto") else float(every)
+        self._every_seconds = float(every) if every.replace(".", "", 1).isdigit() else 0.0
         self._interruptions = int(restarts) if restarts.isdigit() else 0
         self._clock = clock
         self._began_at = clock()
@@ -62,12 +62,15 @@ class Rhythm:
         """It has trained so long before."""
         self._began_at -= trained_seconds
 
-    def saved(self, stall_seconds: float, whole_seconds: float = 0.0) -> None:
-        """Training stood still so long for a save; `whole_seconds`: as long as it was written, if that is known."""
+    def saved(self, stall_seconds: float) -> None:
+        """Training stood still so long for a save."""
         mean = mean_seconds(self.trained_seconds, self._interruptions)
-        self._due_at = self._clock() + (
-            self._every_seconds or max(seconds_until_save(stall_seconds, mean), whole_seconds)
-        )
+        self._due_at = self._clock() + (self._every_seconds or seconds_until_save(stall_seconds, mean))
+
+    def not_before(self, seconds: float) -> None:
+        """Not earlier than so long from now, unless it was said how often."""
+        if not self._every_seconds:
+            self._due_at = max(self._due_at, self._clock() + seconds)
 
     def hurry(self) -> None:
         """It is time now, whatever was said."""

@@ -9,22 +9,15 @@ import threading
 import time
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional
 
-from .agreement import Alone, agreement
 from .chance import draw_from, drawn_so_far
-from .checkpoints import Checkpoint, Checkpoints
-from .cluster import cluster_of
 from .interval import Rhythm
-from .jax_parts import JaxParts, holds_arrays
-from .parts import Objects, Part, another_program, has_state
-from .saving import Saving
+from .keeping import Keeping
 from .sources import Source
-from .steps import meter, reading, tell_resumed
-from .torch_parts import TorchParts, steps_parameters_of
+from .steps import meter, reading
 from .torch_steps import size_of
-from .variable_parts import VariableParts, is_trained
-from .words import Refused, say
+from .words import say
 
 STOPPED_EXIT_CODE = 143
 """128 + SIGTERM: it was told to stop, has saved, and is to be run again."""
@@ -40,31 +33,29 @@ class Place(NamedTuple):
     epoch: int
     batch: int  # of the epoch; in a loop of steps, the step
     processes: int  # among whom the data are shared
+    examples: int = 0  # in a batch; 0: not known
     is_over: bool = False  # the loop
 
 
 class Loops:
-    """Those of one program."""
+    """Those of one State."""
 
     def __init__(self, parts: Dict[str, Any], folder: str, variables: Mapping[str, str]) -> None:
         """`parts`: by name, as the program gives them. `folder`: of the checkpoints; empty: nothing is saved."""
-        self._parts = parts
-        self._folder = folder
-        self._cluster = cluster_of(variables)
+        self._keeping = Keeping(parts, folder, variables)
         self._rhythm = Rhythm(variables)
         self.step = 0
         self._has_begun = self._has_restored = False
         self._loop = -1
         self._place = Place(0, 0, 0, 1)
         self._goes_on: Optional[Place] = None  # until the loop that was interrupted has been entered
-        self._is_in_epochs = False
+        self._extra: Dict[str, Any] = {}  # what was saved beside the parts, until then
+        self._open = ""  # the loop that the program is in
+        self._has_batches = False
         self._source: Optional[Source] = None  # of this epoch
-        self._begun: Optional[Dict[str, Any]] = None  # its state when the epoch began
-        self._agreement = Alone()
-        self._saving: Optional[Saving] = None
-        self._kinds: List[Part] = []
-        self._own: Objects
-        self._is_in_loop = self._must_save = self._must_stop = False
+        self._epoch_chance: Optional[Dict[str, Any]] = None  # where chance stood when the epoch began
+        self._begun: Optional[Dict[str, Any]] = None  # the state of the source when its first batch was asked for
+        self._must_save = self._must_stop = False
         self._ask_at = 0  # at this step it asks the others
         self._ask_every = 1
         self._asked_at = time.monotonic()
@@ -73,49 +64,53 @@ class Loops:
 
     def epochs(self, count: int) -> Iterator[int]:
         """The epochs that are left."""
-        if self._is_in_epochs:
-            raise ValueError("epochs() within epochs(): the inner loop can be an ordinary one")
-        first = self._enter().epoch
+        first = self._enter("epochs").epoch
         if first >= count and self._goes_on is not None:
             return  # it was over
-        self._is_in_epochs = True
-        with self._hears_term():
-            try:
-                for epoch in range(first, count):
-                    self._place = self._place._replace(epoch=epoch, batch=self._place.batch if epoch == first else 0)
-                    self._source = None
-                    yield epoch
-                    self._goes_on = None
-                    self.step += int(self._source is None)  # who has no batches trains once an epoch
-                    self._place = self._place._replace(epoch=epoch + 1, batch=0)
-                    self._begun = None
-                    self._look(is_step=False)
-            finally:
-                self._is_in_epochs = False
-        self._leave()
+        with self._within("epochs"):
+            for epoch in range(first, count):
+                self._place = self._place._replace(epoch=epoch, batch=self._place.batch if epoch == first else 0)
+                self._source = None
+                if self._goes_on is not None and self._place.batch and self._extra["epoch"] is not None:
+                    draw_from(self._extra["epoch"])  # what the program draws before it reads, it draws again
+                self._epoch_chance = drawn_so_far()
+                yield epoch
+                self._goes_on = None
+                self.step += int(self._source is None)  # who has no batches trains once an epoch
+                self._place = self._place._replace(epoch=epoch + 1, batch=0)
+                self._begun = self._epoch_chance = None
+                self._look(is_step=False)
+            self._leave()
 
     def batches(self, data: Any) -> Iterator[Any]:
         """The batches that are left of an epoch."""
-        if self._is_in_epochs:
+        if self._open == "epochs":
             if self._source is not None:
                 raise ValueError("batches() was called twice in an epoch: use it for what is trained on")
             yield from self._batches(data)
-        elif not self._enter().is_over:
-            with self._hears_term():
+            return
+        first = self._enter("batches")
+        if self._has_batches:
+            raise ValueError(
+                "batches() was called twice without epochs(): put `for epoch in state.epochs(…)` around it"
+            )
+        self._has_batches = True
+        if not first.is_over:
+            with self._within("batches"):
                 yield from self._batches(data)
-            self._leave(saves=False)  # there may be many of them
+                self._leave()
 
     def _batches(self, data: Any) -> Iterator[Any]:
         source = self._source = Source(data)
         goes_on, self._goes_on = self._goes_on, None
-        done, extra = self._batches_done(goes_on), self._own.extra if goes_on is not None else {}
-        self._place = self._place._replace(batch=done)
-        if done and extra:
-            self._begun = extra["begun"]
-            items = source.enter(extra["begun"], extra["now"], done)
+        done = self._batches_done(goes_on, source.batch_size)
+        self._place = self._place._replace(batch=done, examples=source.batch_size)
+        if done:
+            self._begun = self._extra["begun"]
+            items = source.enter(self._extra["begun"], self._extra["now"], done)
         else:
-            if extra:
-                source.put_back(extra["now"])
+            if goes_on is not None:
+                source.put_back(self._extra["now"])
             self._begun = source.state()
             items = iter(data)
         for batch in items if self._is_counted() else reading(items):
@@ -123,206 +118,131 @@ class Loops:
             self.step += 1
             self._place = self._place._replace(batch=self._place.batch + 1)
             self._count_step(size_of(batch))
-            self._look()
+            # After the last one the epoch still has its end: who went on here would have no batch to end it with.
+            if self._place.batch != source.length or self._open != "epochs":
+                self._look()
 
     def steps(self, count: int) -> Iterator[int]:
         """The steps that are left."""
-        first = self._enter().batch
+        first = self._enter("steps").batch
         if first >= count and self._goes_on is not None:
             return
         self._goes_on = None
-        with self._hears_term():
+        with self._within("steps"):
             for step in range(first, count):
                 yield step
                 self.step += 1
                 self._place = self._place._replace(batch=step + 1)
                 self._count_step(0)
                 self._look()
-        self._leave()
+            self._leave()
 
     def save(self) -> None:
-        """Save now, or at the end of the step that is in progress; and wait for it."""
+        """Save now, or at the end of a step if one is in progress; and wait for it."""
         self.begin()
-        if self._is_in_loop:
+        if self._open:
             self._must_save = True
-        elif self._saving is not None:
+        elif self._keeping.saving is not None:
             self._save(waits=True)
 
     def begin(self) -> bool:
         """Restore what there is, once. Returns whether there was something."""
-        if self._has_begun:
-            return self._has_restored
-        self._has_begun = True
-        if not self._folder:
-            if self._cluster.rank >= 0 and os.environ.get("STOKER_JOB_ID"):
-                say("nothing is saved: the job has no directory (--job-dir)")
-            return False
-        jax: Any = sys.modules.get("jax")
-        uses_jax = jax is not None and any(holds_arrays(jax, value) for value in self._parts.values())
-        self._agreement = agreement(jax if uses_jax else None)
-        folder, together = self._folder, self._agreement
-        if together.count == 1 and self._cluster.processes > 1:
-            folder = os.path.join(folder, f"alone-{self._cluster.rank}")
-            say(f"its processes train each by itself, as far as can be seen: this one saves in {folder}")
-        checkpoints = Checkpoints(folder)
-        self._kinds = self._kinds_of(jax if uses_jax else None)
-        attempt = f"{os.environ.get('STOKER_ATTEMPT', '0')}-{os.environ.get('STOKER_RESTART_COUNT', '0')}"
-        self._saving = Saving(checkpoints, together.rank, together.count, attempt)
-        found = self._agreed(checkpoints)
-        if found is not None:
-            self._restore(found)
-        self._has_restored = found is not None
+        if not self._has_begun:
+            self._has_begun = True
+            found = self._keeping.begin()
+            if found is not None:
+                self._has_restored = True
+                self._goes_on = Place(*found.state["place"])
+                self.step = self._ask_at = found.step
+                self._rhythm.goes_on(float(found.state["trained_seconds"]))
+                self._extra = self._keeping.own.extra
+                if self._extra["is_own"]:
+                    draw_from(self._extra["now"]["chance"])
+                else:  # a process that was not there: the order of the data is the others', its chance is its own
+                    self._extra["now"] = {**self._extra["now"], "chance": drawn_so_far()}
         return self._has_restored
 
     # Where it is
 
-    def _enter(self) -> Place:
+    def _enter(self, name: str) -> Place:
         """The next loop begins. Returns where; one before that of the checkpoint has nothing left."""
+        if self._open:
+            raise ValueError(f"{name}() within {self._open}(): one of the two can be an ordinary loop")
         self.begin()
         self._loop += 1
-        goes_on = self._goes_on
+        count, goes_on = self._keeping.together.count, self._goes_on
         if goes_on is not None and self._loop < goes_on.loop:
-            self._place = Place(self._loop, sys.maxsize, sys.maxsize, self._agreement.count, is_over=True)
+            self._place = Place(self._loop, sys.maxsize, sys.maxsize, count, is_over=True)
         elif goes_on is not None and self._loop == goes_on.loop:
-            self._place = goes_on._replace(processes=self._agreement.count)
-            if not self._agreement.rank:
+            self._place = goes_on._replace(processes=count)
+            if self._keeping.is_chief:
                 say(f"goes on at step {self.step}" + (f": epoch {goes_on.epoch + 1}" if goes_on.epoch else ""))
         else:
             self._goes_on = None
-            self._place = Place(self._loop, 0, 0, self._agreement.count)
+            self._place = Place(self._loop, 0, 0, count)
         return self._place
 
-    def _leave(self, *, saves: bool = True) -> None:
-        """A loop has come to its end. `saves`: also if it is not time to."""
-        self._place, self._begun = self._place._replace(is_over=True), None
-        if self._saving is not None:
+    def _leave(self) -> None:
+        """A loop has come to its end."""
+        self._place, self._begun, self._epoch_chance = self._place._replace(is_over=True), None, None
+        if self._keeping.saving is not None:
             self._look(is_step=False)
-            if saves:
-                self._save(waits=True)
+            self._save(waits=True)
 
-    def _batches_done(self, goes_on: Optional[Place]) -> int:
-        """How many of this epoch's batches are behind this process. Among more processes, each has had fewer."""
-        if goes_on is None or goes_on.processes == self._agreement.count:
-            return goes_on.batch if goes_on is not None else 0
-        done, rest = divmod(goes_on.batch * goes_on.processes, self._agreement.count)
+    def _batches_done(self, goes_on: Optional[Place], examples: int) -> int:
+        """How many of this epoch's batches are behind this process. Among more processes, or of larger ones, they are fewer."""
+        if goes_on is None or not goes_on.batch:
+            return 0
+        size = (goes_on.examples, examples) if goes_on.examples and examples else (1, 1)
+        done, rest = divmod(goes_on.batch * goes_on.processes * size[0], self._keeping.together.count * size[1])
         if rest:
             say(
-                f"{rest} batches of this epoch are trained on twice: {goes_on.processes} processes shared it, now "
-                f"{self._agreement.count} do"
+                f"{rest} examples or batches of this epoch are trained on twice: it is shared in another way than before"
             )
         return done
 
     def _is_counted(self) -> bool:
         """Whether somebody else tells of the steps: PyTorch's optimizers, or the program."""
         measures = meter()
-        return measures is None or bool(measures.kept_by) or any(isinstance(kind, TorchParts) for kind in self._kinds)
+        return measures is None or bool(measures.kept_by) or self._keeping.is_counted
 
     def _count_step(self, examples: int) -> None:
         measures = meter()
         if measures is not None and not self._is_counted():
             measures.step(1, examples)
 
-    # What is saved
-
-    def _kinds_of(self, jax: Any) -> List[Part]:
-        """The parts, by who saves them."""
-        left, together = dict(self._parts), self._agreement
-        kinds: List[Part] = []
-        torch: Any = sys.modules.get("torch")
-        if torch is not None:
-            models = {name: value for name, value in left.items() if isinstance(value, torch.nn.Module)}
-            optimizers = {
-                name: value
-                for name, value in left.items()
-                if isinstance(value, torch.optim.Optimizer) and steps_parameters_of(value, list(models.values()))
-            }
-            if models:
-                kinds.append(TorchParts(torch, models, optimizers, together.rank, together.count))
-                left = {name: value for name, value in left.items() if name not in {*models, *optimizers}}
-        with_variables = {name: value for name, value in left.items() if not has_state(value) and is_trained(value)}
-        if with_variables:
-            kinds.append(VariableParts(with_variables, together.rank))
-            left = {name: value for name, value in left.items() if name not in with_variables}
-        if jax is not None:
-            names = [name for name, value in left.items() if not has_state(value) and holds_arrays(jax, value)]
-            if names:
-                kinds.append(JaxParts(jax, self._parts, names, together.rank, together.count))
-                left = {name: value for name, value in left.items() if name not in names}
-        self._own = Objects(self._parts, sorted(left), together.rank)
-        return [*kinds, self._own]
-
-    def _kinds_by_name(self) -> Dict[str, str]:
-        """What is said of the parts beside them: of what kind each is."""
-        return {name: kind.name for kind in self._kinds for name in kind.names}
-
-    def _agreed(self, checkpoints: Checkpoints) -> Optional[Checkpoint]:
-        """The checkpoint to begin from: the chief's choice, for all."""
-        together = self._agreement
-        found = None
-        if not together.rank:
-            checkpoints.sweep()
-            found = checkpoints.latest()
-        (step,) = together.most([found.step + 1 if found is not None else 0])
-        if together.rank and step:
-            found = checkpoints.at(int(step) - 1, is_proved=True)
-            if found is None:
-                raise Refused(
-                    f"the chief goes on at step {int(step) - 1}, and that checkpoint is not to be found here "
-                    f"({checkpoints.folder})",
-                    "give a --job-dir that all machines share",
-                )
-        return found
-
-    def _restore(self, found: Checkpoint) -> None:
-        told, ours = found.state, self._kinds_by_name()
-        for name in sorted({*told["parts"], *ours}):
-            if told["parts"].get(name) != ours.get(name):
-                was, now = told["parts"].get(name, "missing"), ours.get(name, "missing")
-                raise another_program(found, f"its {name} is {was}, the program's {now}")
-        try:
-            for kind in self._kinds:
-                kind.restore(found)
-        except OSError as error:
-            raise Refused(
-                f"the checkpoint of step {found.step} cannot be read: {error}", "see whether its folder is there"
-            ) from None
-        self._goes_on = Place(*told["place"])
-        self.step = self._ask_at = found.step
-        self._rhythm.goes_on(float(told["trained_seconds"]))
-        if self._own.extra:
-            draw_from(self._own.extra["now"]["chance"])
-        tell_resumed(found.step)
-
     # When it is saved
 
     def _look(self, *, is_step: bool = True) -> None:
         """Between two steps: save if it is time, and end if it was told to. What is done here, all processes do alike."""
-        if self._saving is None:
+        keeping, saving = self._keeping, self._keeping.saving
+        if saving is None or (is_step and not keeping.is_between_steps()):
             return
-        if self._must_save:  # all say so after the same step
-            self._must_save = False
-            self._save(waits=True)
-        if self._agreement.count > 1 and is_step and self.step < self._ask_at:
+        if keeping.together.count > 1 and is_step and self.step < self._ask_at:
             return
-        last, is_chief = self._saving.last, not self._agreement.rank
-        told = self._agreement.most(
+        last = saving.last
+        if last is not None and last.whole_seconds and not last.is_known:
+            last.is_known = True
+            self._rhythm.not_before(last.whole_seconds)
+        told = keeping.together.most(
             [
                 float(self._must_stop),
-                float(is_chief and self._rhythm.is_due),
-                float(self._saving.is_busy),
+                float(self._must_save),
+                float(keeping.is_chief and self._rhythm.is_due),
+                float(saving.is_busy),
                 float(last is not None and last.has_failed),
-                float(self._steps_until_asking() if is_chief else 0),
+                float(self._steps_until_asking() if keeping.is_chief else 0),
             ]
         )
-        must_stop, is_due, is_busy, has_failed = map(bool, told[:4])
-        self._ask_at = self.step + int(told[4])
+        must_stop, must_save, is_due, is_busy, has_failed = map(bool, told[:5])
+        self._ask_at = self.step + int(told[5])
         if has_failed and last is not None:
             last.is_given_up = True
+        if must_stop or must_save or (is_due and not is_busy):
+            self._save(waits=must_stop or must_save)
         if must_stop:
-            self._save(waits=True)
+            self._must_stop = False
             raise SystemExit(STOPPED_EXIT_CODE)
-        if is_due and not is_busy:
-            self._save()
 
     def _steps_until_asking(self) -> int:
         """So many take about a second. At first, and where steps become slower, it is more careful."""
@@ -333,44 +253,37 @@ class Loops:
 
     def _save(self, *, waits: bool = False) -> None:
         """All processes save after the same step. `waits`: until it is on the disk, or cannot be written."""
-        saving, together = self._saving, self._agreement
-        assert saving is not None
-        saving.wait()
+        self._must_save = False
         now = self._source.state() if self._source is not None else {**_NOWHERE, "chance": drawn_so_far()}
-        self._own.extra = {"begun": self._begun, "now": now}
-        told = {
-            "place": list(self._place),
-            "trained_seconds": self._rhythm.trained_seconds,
-            "parts": self._kinds_by_name(),
-        }
-        saved = saving.start(self.step, told, self._kinds)
-        if waits:
-            saved.has_written.wait()
-            (saved.is_given_up,) = map(bool, together.most([float(saved.has_failed)]))
-            saving.wait()
-        measures = meter()
-        if measures is not None:
-            measures.aside(saved.stall_seconds)
-        self._rhythm.saved(saved.stall_seconds, saved.whole_seconds)
+        extra = {"epoch": self._epoch_chance, "begun": self._begun, "now": now}
+        told = {"place": list(self._place), "trained_seconds": self._rhythm.trained_seconds}
+        self._rhythm.saved(self._keeping.save(self.step, told, extra, waits=waits).stall_seconds)
 
     @contextmanager
-    def _hears_term(self) -> Iterator[None]:
+    def _within(self, name: str) -> Iterator[None]:
         """Within a loop TERM is heard at the end of a step. However the program leaves it, afterwards all is as before."""
+        own = os.getpid()
 
         def told_to_stop(number: int, frame: Optional[FrameType]) -> None:
+            if os.getpid() != own:  # a child that the program has forked
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
             self._must_stop = True
 
-        self._is_in_loop, before = True, None
+        self._open, before = name, None
         try:
-            before = signal.signal(signal.SIGTERM, told_to_stop) if self._saving is not None else None
+            before = signal.signal(signal.SIGTERM, told_to_stop) if self._keeping.saving is not None else None
         except ValueError:
             say("it does not train in its main thread: it is not saved when it is told to stop")
         try:
             yield
         finally:
-            self._is_in_loop = False
+            self._open = ""
             if before is not None and threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, before)
+                if self._must_stop:  # by a TERM after the last look, which is not ours any more
+                    self._must_stop = False
+                    os.kill(own, signal.SIGTERM)
 
 
 _NOWHERE: Dict[str, Any] = {"generators": [], "samplers": [], "data": None}

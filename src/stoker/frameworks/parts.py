@@ -6,10 +6,11 @@ import io
 import os
 import pickle
 import sys
+from importlib import import_module
 from typing import Any, Callable, Dict, List, Protocol
 
 from .checkpoints import Checkpoint
-from .words import Refused
+from .words import Refused, say
 
 Write = Callable[[], None]
 
@@ -52,14 +53,14 @@ class Objects:
         return write
 
     def restore(self, found: Checkpoint) -> None:
-        """Where there were fewer processes, the others get what the chief had, but for its chance."""
+        """Where there were fewer processes, the others get what the chief had, and `extra` says so."""
         path = found.path(file_of(self._rank))
         is_own = os.path.exists(path)
         with open(path if is_own else found.path(file_of(0)), "rb") as file:
             told = _unpacked(file.read())
-        self.extra = told["extra"] if is_own else {}
+        self.extra = {**told["extra"], "is_own": is_own}
         for name, state in told["values"].items():
-            self._values[name] = _put_back(self._values[name], state)
+            self._values[name] = _put_back(name, self._values[name], state)
 
 
 def file_of(rank: int) -> str:
@@ -85,17 +86,32 @@ def _state_of(value: Any) -> Any:
     return value.state_dict() if has_state(value) else value
 
 
-def _put_back(value: Any, state: Any) -> Any:
-    """The value as it was. Tensors and arrays are filled where they are: an optimizer may hold them."""
+def _put_back(name: str, value: Any, state: Any) -> Any:
+    """The value as it was. What can be filled is filled where it is: the program, or an optimizer, may hold it."""
     if has_state(value):
         value.load_state_dict(state)
         return value
     torch: Any = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor) and value.shape == state.shape:
+    numpy: Any = sys.modules.get("numpy")
+    if type(value) is not type(state):
+        return state
+    if isinstance(value, list):
+        value[:] = state
+    elif isinstance(value, (dict, set)):
+        value.clear()
+        value.update(state)
+    elif torch is not None and isinstance(value, torch.Tensor) and value.shape == state.shape:
         with torch.no_grad():
             value.copy_(state)
-        return value
-    return state
+    elif numpy is not None and isinstance(value, numpy.ndarray) and value.shape == state.shape:
+        value[...] = state
+    elif numpy is not None and isinstance(value, numpy.random.Generator):
+        value.bit_generator.state = state.bit_generator.state
+    else:
+        if hasattr(value, "__dict__"):
+            say(f"{name}, a {type(value).__name__}, is as it was in the state alone: use it as state.{name}")
+        return state
+    return value
 
 
 def _packed(what: Any) -> bytes:
@@ -109,9 +125,9 @@ def _packed(what: Any) -> bytes:
 
 def _unpacked(text: bytes) -> Any:
     """Of the job's own directory, which holds its program, too: whoever may write there needs no pickle to be obeyed."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None:
+    if not text.startswith(b"PK"):  # a zip archive is PyTorch's
         return pickle.loads(text)
+    torch: Any = import_module("torch")
     return torch.load(io.BytesIO(text), map_location="cpu", weights_only=False)
 
 

@@ -67,8 +67,7 @@ def first_use(names: Container[str], file: str) -> Optional[Use]:
 
 def saves_itself() -> bool:
     """Whether the program's loops are those of stoker/checkpoint.py, so that what `--checkpoints` says is for them."""
-    use = first_use({"stoker"}, main_file())
-    return use is not None and first_use({"checkpoint"}, main_file()) is not None
+    return first_use({"stoker.checkpoint"}, main_file()) is not None
 
 
 def _own_modules(tree: ast.AST, folder: str) -> Iterator[str]:
@@ -97,6 +96,8 @@ def _uses(tree: ast.AST) -> Iterator[Tuple[int, str]]:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             for alias in node.names:
                 yield node.lineno, alias.name.partition(".")[0]
+                yield node.lineno, alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
             if isinstance(node, ast.ImportFrom) and node.module:
+                yield node.lineno, node.module
                 for part in node.module.split("."):
                     yield node.lineno, part

@@ -19,6 +19,7 @@ from .steps import tell_saved
 from .words import say
 
 _MOST_WAIT_SECONDS = 600.0
+_LAST_WAIT_SECONDS = 5.0
 _LOOK_SECONDS = 0.02
 
 
@@ -32,6 +33,7 @@ class Saved:
         self.has_written = threading.Event()  # what is this process's own
         self.has_failed = False
         self.is_given_up = False
+        self.is_known = False  # to whoever decides when to save next
 
 
 class Saving:
@@ -59,7 +61,7 @@ class Saving:
         try:
             draft = self._checkpoints.begin(step, f"{self._attempt}-{self._count_of_saves}")
             writes = [part.stage(draft) for part in parts]
-        except OSError as error:
+        except Exception as error:  # of a disk, or of what cannot be pickled
             self._fail(saved, error)
             saved.has_written.set()
             return saved
@@ -90,17 +92,20 @@ class Saving:
             )
             saved.whole_seconds = time.monotonic() - began
             tell_saved(saved.step, saved.stall_seconds, saved.whole_seconds, folder)
-        except Exception as error:  # of a disk, of a framework, of a peer that has gone: training may go on
+        except (
+            BaseException
+        ) as error:  # of a disk, a framework (CheckpointException), a peer that has gone: training may go on
             self._fail(saved, error)
         finally:
             saved.has_written.set()
             if not self._rank:
                 shutil.rmtree(draft, ignore_errors=True)
 
-    def _fail(self, saved: Saved, error: Exception) -> None:
+    def _fail(self, saved: Saved, error: BaseException) -> None:
         saved.has_failed = True
         if not saved.is_given_up:
-            say(f"the checkpoint of step {saved.step} could not be written, the one before is kept: {error}")
+            why = (str(error).strip() or repr(error)).splitlines()[-1]
+            say(f"the checkpoint of step {saved.step} could not be written, the one before is kept: {why}")
 
     def _prove(self, draft: str) -> Dict[str, List[Any]]:
         """Take the proof of this process's own files, and tell the chief."""
@@ -116,6 +121,7 @@ class Saving:
     def _gather(self, saved: Saved, draft: str) -> Optional[Dict[str, List[Any]]]:
         """The proofs of all others. None: it is given up."""
         until, found = time.monotonic() + _MOST_WAIT_SECONDS, {}
+        is_last = False
         for rank in range(1, self._count):
             path = os.path.join(draft, _word_of(rank))
             while not os.path.exists(path):
@@ -126,6 +132,9 @@ class Saving:
                     )
                     saved.has_failed = True
                     return None
+                if not is_last and not threading.main_thread().is_alive():
+                    # The program has ended, and this thread alone keeps it: others may have gone, too.
+                    is_last, until = True, min(until, time.monotonic() + _LAST_WAIT_SECONDS)
                 time.sleep(_LOOK_SECONDS)
             with open(path, encoding="utf-8") as file:
                 found.update(json.load(file))

@@ -23,6 +23,10 @@ class Source:
         kind = torch.Generator if torch is not None else ()
         found = [getattr(thing, "generator", None) for thing in (data, *samplers)]
         self._generators: List[Any] = list({id(one): one for one in found if isinstance(one, kind)}.values())
+        sizes = [getattr(thing, "batch_size", None) for thing in (data, *samplers)]
+        self.batch_size = next((size for size in sizes if isinstance(size, int)), 0)
+        """How many examples are in a batch; 0: that is not known."""
+        self.length = _length(data)
         self._samplers: List[Any] = list({id(one): one for one in samplers if has_state(one)}.values())
 
     def state(self) -> Dict[str, Any]:
@@ -93,6 +97,14 @@ class _Rest:
 
     def __len__(self) -> int:
         return max(0, len(self._sampler) - self._done)
+
+
+def _length(data: Any) -> int:
+    """How many batches there are; -1: that is not known."""
+    try:
+        return len(data)
+    except Exception:  # whatever a loader of a stream says
+        return -1
 
 
 def _passed_over(data: Any, done: int, then: Callable[[], None]) -> Iterator[Any]:

@@ -6,17 +6,22 @@ a checkpoint may be read by another number of processes. Sources: torch.distribu
 
 from __future__ import annotations
 
+import inspect
+import os
+import pickle
 import warnings
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List
 
-from . import together
 from .checkpoints import Checkpoint
 from .parts import Write, another_program, names_of
+from .together import aside
+from .words import Refused
 
 FOLDER = "torch"
+_GROUPS = "torch-groups"  # of optimizers that have no state
 _MOST_WAIT = timedelta(minutes=10)
 
 
@@ -30,11 +35,13 @@ class TorchParts:
         self._torch = torch
         self._checkpoint: Any = import_module("torch.distributed.checkpoint")
         self._states: Any = import_module("torch.distributed.checkpoint.state_dict")
+        if "no_dist" not in inspect.signature(self._checkpoint.save).parameters:
+            raise Refused(f"PyTorch {torch.__version__} cannot save one process of several", "use PyTorch 2.7 or newer")
         self._models = torch.nn.ModuleDict(models)
         self._optimizers = optimizers
         self.names = [*models, *optimizers]
         self._rank = rank
-        self._is_sharded = count > 1 and any(map(_is_shard, [*self._models.parameters(), *self._models.buffers()]))
+        self._is_sharded = count > 1 and _is_sharded(self._models)
         # Their own group: what is sent while a checkpoint is written is not to meet what training sends.
         self._group = (
             import_module("torch.distributed").new_group(backend="gloo", timeout=_MOST_WAIT)
@@ -44,87 +51,112 @@ class TorchParts:
 
     def stage(self, draft: str) -> Write:
         """A copy on the processors."""
+        if self._rank and not self._is_sharded:
+            return lambda: None
         folder = f"{draft}/{FOLDER}"
+        state = self._state({n: o for n, o in self._optimizers.items() if o.state})
+        groups = {n: o.state_dict()["param_groups"] for n, o in self._optimizers.items() if not o.state}
+
+        def write_groups() -> None:
+            if groups and not self._rank:
+                with open(os.path.join(draft, _GROUPS), "wb") as file:
+                    pickle.dump(groups, file)
+
+        if self._is_sharded and _is_of_older_fsdp(self._models):
+            with _no_warnings():  # its tensors cannot be copied by async_save
+                self._checkpoint.save(state, checkpoint_id=folder, process_group=self._group)
+            return write_groups
         if self._is_sharded:
             with _no_warnings():
-                told = self._checkpoint.async_save(self._state(), checkpoint_id=folder, process_group=self._group)
+                told = self._checkpoint.async_save(state, checkpoint_id=folder, process_group=self._group)
             future = getattr(told, "upload_completion", told)
 
             def wait() -> None:
                 future.result()
+                write_groups()
 
             return wait
-        if self._rank:
-            return lambda: None
-        copied = _on_processors(self._state(), self._torch.Tensor)
+        copied = _on_processors(state, self._torch.Tensor)
 
         def write() -> None:
             with _no_warnings():
                 self._checkpoint.save(copied, checkpoint_id=folder, no_dist=True)
+            write_groups()
 
         return write
 
     def restore(self, found: Checkpoint) -> None:
         """Each process reads what it needs."""
-        with (
-            together.aside(),
-            _no_warnings(),
-        ):  # an optimizer that has not stepped makes a step of nothing to have a state
-            state = self._state()
-            folder = found.path(FOLDER)
-            self._compare(found, state, self._checkpoint.FileSystemReader(folder).read_metadata().state_dict_metadata)
+        groups: Dict[str, Any] = {}
+        if os.path.exists(found.path(_GROUPS)):
+            with open(found.path(_GROUPS), "rb") as file:
+                groups = pickle.load(file)
+        folder = found.path(FOLDER)
+        with aside(), _no_warnings():  # an optimizer that has not stepped makes a step of nothing to have a state
+            optimizers = {name: its for name, its in self._optimizers.items() if name not in groups}
+            state = self._state(optimizers)
+            saved = self._checkpoint.FileSystemReader(folder).read_metadata().state_dict_metadata
+            self._compare(found, state["models"], saved)
+            for name, told in state["optimizers"].items():
+                told["state"] = _those_of(told["state"], f"optimizers.{name}.state", saved)
             self._checkpoint.load(state, checkpoint_id=folder, **({} if self._is_sharded else {"no_dist": True}))
             self._states.set_model_state_dict(self._models, state["models"])
-            for name, optimizer in self._optimizers.items():
-                self._states.set_optimizer_state_dict(
-                    self._models, optimizer, optim_state_dict=state["optimizers"][name]
-                )
+            options = self._states.StateDictOptions(strict=False)  # which parameters have a state was looked at above
+            for name, optimizer in optimizers.items():
+                told = state["optimizers"][name]
+                self._states.set_optimizer_state_dict(self._models, optimizer, optim_state_dict=told, options=options)
+        for name, its in groups.items():
+            for group, known in zip(self._optimizers[name].param_groups, its):
+                group.update({key: value for key, value in known.items() if key != "params"})
 
-    def _state(self) -> Dict[str, Any]:
-        of = {
-            name: self._states.get_optimizer_state_dict(self._models, optimizer)
-            for name, optimizer in self._optimizers.items()
-        }
+    def _state(self, optimizers: Dict[str, Any]) -> Dict[str, Any]:
+        of = {name: self._states.get_optimizer_state_dict(self._models, its) for name, its in optimizers.items()}
         return {"models": self._states.get_model_state_dict(self._models), "optimizers": of}
 
-    def _compare(self, found: Checkpoint, state: Dict[str, Any], saved: Dict[str, Any]) -> None:
-        """Raises Refused where the checkpoint does not have what the program has, and says what."""
-        ours = {_short(name): tensor for name, tensor in self._tensors(state, "")}
-        theirs = {_short(name): tuple(known.size) for name, known in saved.items() if hasattr(known, "size")}
+    def _compare(self, found: Checkpoint, models: Dict[str, Any], saved: Dict[str, Any]) -> None:
+        """Raises Refused where the checkpoint does not have the models that the program has, and says what."""
+        ours = {name: tuple(its.shape) for name, its in models.items() if isinstance(its, self._torch.Tensor)}
+        theirs = {
+            name.partition(".")[2]: tuple(known.size)
+            for name, known in saved.items()
+            if name.startswith("models.") and hasattr(known, "size")
+        }
         missing, others = list(ours.keys() - theirs.keys()), list(theirs.keys() - ours.keys())
         if missing:
             raise another_program(found, f"it does not have {names_of(missing)}")
         if others:
             raise another_program(found, f"it has {names_of(others)}, which the program does not")
-        for name, tensor in ours.items():
-            if theirs[name] != tuple(tensor.shape):
-                raise another_program(found, f"its {name} is {theirs[name]}, the program's {tuple(tensor.shape)}")
+        for name, shape in ours.items():
+            if theirs[name] != shape:
+                raise another_program(found, f"its {name} is {theirs[name]}, the program's {shape}")
 
-    def _tensors(self, state: Any, name: str) -> Iterator[Tuple[str, Any]]:
-        """By the names that torch.distributed.checkpoint has for them."""
-        if isinstance(state, dict):
-            for key, value in state.items():
-                yield from self._tensors(value, f"{name}.{key}" if name else str(key))
-        elif isinstance(state, self._torch.Tensor):
-            yield name, state
+
+def _those_of(state: Dict[str, Any], path: str, saved: Dict[str, Any]) -> Dict[str, Any]:
+    """Of an optimizer's state what was saved: a parameter that had no gradient yet has none."""
+    found = {
+        parameter: {key: value for key, value in its.items() if f"{path}.{parameter}.{key}" in saved}
+        for parameter, its in state.items()
+    }
+    return {parameter: its for parameter, its in found.items() if its}
 
 
 def steps_parameters_of(optimizer: Any, models: List[Any]) -> bool:
-    """Whether all that an optimizer steps are parameters of these models."""
+    """Whether all that an optimizer steps are parameters of these models, and it can be asked to make a state for them."""
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        return False
     known = {id(parameter) for model in models for parameter in model.parameters()}
     return all(id(parameter) in known for group in optimizer.param_groups for parameter in group["params"])
 
 
-def _short(name: str) -> str:
-    """Without `models.` or `optimizers.`: as the program may know it."""
-    return name.partition(".")[2]
+def _is_sharded(models: Any) -> bool:
+    """Whether a process has only a piece of them: DTensors, or what the older FSDP has flattened."""
+    tensors = [*models.parameters(), *models.buffers()]
+    return _is_of_older_fsdp(models) or any(hasattr(tensor, "device_mesh") for tensor in tensors)
 
 
-def _is_shard(tensor: Any) -> bool:
-    """Whether a process has only a piece of it: a DTensor, or what FSDP has flattened."""
-    return (
-        hasattr(tensor, "device_mesh") or hasattr(tensor, "_sharding_spec") or type(tensor).__name__ == "FlatParameter"
-    )
+def _is_of_older_fsdp(models: Any) -> bool:
+    return any(type(module).__name__ == "FullyShardedDataParallel" for module in models.modules())
 
 
 def _on_processors(what: Any, kind: Any) -> Any:

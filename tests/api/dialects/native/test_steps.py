@@ -48,6 +48,38 @@ def submit(stoker: Stoker) -> None:
     )
 
 
+NO_SAVES = {
+    "step": None,
+    "at": None,
+    "seconds": None,
+    "stall_seconds": None,
+    "bytes": 0,
+    "count": 0,
+    "resumed_step": None,
+    "went_on_at": None,
+}
+
+
+def test_checkpoints_and_where_it_went_on(http: TestClient, stoker: Stoker) -> None:
+    submit(stoker)
+    saved = {"at": 7.0, "saved": 5, "seconds": 0.5, "stall": 0.1, "bytes": 9}
+    tell(
+        stoker,
+        1,
+        window(1, 1),
+        saved,
+        window(6, 5),
+        {"at": 9.0, "resumed": 5},
+        {**window(1, 1), "t": 11.0},
+        window(3, 2),
+    )
+    found = http.get(URL).json()
+    assert found["saves"] == {
+        "step": 5, "at": 7.0, "seconds": 0.5, "stall_seconds": 0.1, "bytes": 9, "count": 1, "resumed_step": 5, "went_on_at": 11.0
+    }  # fmt: skip
+    assert found["replicas"][0]["runs"] == 2
+
+
 def test_a_job_that_has_told_nothing(http: TestClient, stoker: Stoker) -> None:
     submit(stoker)
     assert http.get(URL).json() == {
@@ -55,6 +87,7 @@ def test_a_job_that_has_told_nothing(http: TestClient, stoker: Stoker) -> None:
         "way": "",
         "replicas_in_step": None,
         "replicas": [],
+        "saves": NO_SAVES,
         "findings": [],
     }
     assert http.get(URL.replace("/j/", "/none/")).status_code == 404

@@ -91,6 +91,7 @@ def _replica(progress: Progress, points: int) -> ReplicaSteps:
     return {
         "replica": progress.replica,
         "step": progress.last.step,
+        "runs": progress.runs,
         "told_at": progress.last.at,
         "steps_per_second": per_second(recent.steps, recent),
         "examples_per_second": per_second(recent.examples, recent),

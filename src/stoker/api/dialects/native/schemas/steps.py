@@ -29,6 +29,7 @@ class ReplicaSteps(TypedDict):
 
     replica: Annotated[str, says("Which replica.", "worker-0")]
     step: Annotated[int, says("So many steps its program has done.", 1200)]
+    runs: Annotated[int, says("How often its program was started in this attempt.", 1)]
     told_at: Annotated[float, says(f"When it last told. {Time}", 1795190400.0)]
     steps_per_second: Annotated[float | None, says(f"Steps a second; {_UNKNOWN}.", 8.1)]
     examples_per_second: Annotated[float | None, says(f"Examples a second; {_UNKNOWN}.", 259.0)]
