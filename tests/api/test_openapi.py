@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from stoker import __version__
 from stoker.api.dialects.native.schemas import (
     costs,
+    drill,
     errors,
     events,
     files,
@@ -147,7 +148,7 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
 def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
     kinds = {
         kind.__name__: kind
-        for module in (costs, errors, files, history, jobs, outlook, profile, queue, server, steps, tokens)
+        for module in (costs, drill, errors, files, history, jobs, outlook, profile, queue, server, steps, tokens)
         for kind in vars(module).values()
         if isinstance(kind, type)
     }

@@ -43,7 +43,7 @@ class Objects:
 
     def stage(self, draft: str) -> Write:
         """All of it is copied at once."""
-        text = _packed({"values": {name: _state_of(self._values[name]) for name in self.names}, "extra": self.extra})
+        text = packed({"values": {name: _state_of(self._values[name]) for name in self.names}, "extra": self.extra})
         path = os.path.join(draft, file_of(self._rank))
 
         def write() -> None:
@@ -57,7 +57,7 @@ class Objects:
         path = found.path(file_of(self._rank))
         is_own = os.path.exists(path)
         with open(path if is_own else found.path(file_of(0)), "rb") as file:
-            told = _unpacked(file.read())
+            told = unpacked(file.read())
         self.extra = {**told["extra"], "is_own": is_own}
         for name, state in told["values"].items():
             self._values[name] = _put_back(name, self._values[name], state)
@@ -114,7 +114,8 @@ def _put_back(name: str, value: Any, state: Any) -> Any:
     return value
 
 
-def _packed(what: Any) -> bytes:
+def packed(what: Any) -> bytes:
+    """Anything, for the job's own directory."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         return pickle.dumps(what)
@@ -123,7 +124,7 @@ def _packed(what: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _unpacked(text: bytes) -> Any:
+def unpacked(text: bytes) -> Any:
     """Of the job's own directory, which holds its program, too: whoever may write there needs no pickle to be obeyed."""
     if not text.startswith(b"PK"):  # a zip archive is PyTorch's
         return pickle.loads(text)

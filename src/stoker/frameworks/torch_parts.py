@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import pickle
 import warnings
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,7 +15,7 @@ from importlib import import_module
 from typing import Any, Dict, Iterator, List
 
 from .checkpoints import Checkpoint
-from .parts import Write, another_program, names_of
+from .parts import Write, another_program, names_of, packed, unpacked
 from .together import aside
 from .words import Refused
 
@@ -60,7 +59,7 @@ class TorchParts:
         def write_groups() -> None:
             if groups and not self._rank:
                 with open(os.path.join(draft, _GROUPS), "wb") as file:
-                    pickle.dump(groups, file)
+                    file.write(packed(groups))
 
         if self._is_sharded and _is_of_older_fsdp(self._models):
             with _no_warnings():  # its tensors cannot be copied by async_save
@@ -90,7 +89,7 @@ class TorchParts:
         groups: Dict[str, Any] = {}
         if os.path.exists(found.path(_GROUPS)):
             with open(found.path(_GROUPS), "rb") as file:
-                groups = pickle.load(file)
+                groups = unpacked(file.read())
         folder = found.path(FOLDER)
         with aside(), _no_warnings():  # an optimizer that has not stepped makes a step of nothing to have a state
             optimizers = {name: its for name, its in self._optimizers.items() if name not in groups}
