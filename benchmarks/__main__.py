@@ -28,6 +28,8 @@ PARTS = {
     "noisy": "what a job that prints 100 MB a minute costs the others",
     "hour": "the control plane's memory over an hour of virtual time",
     "steps": "what it costs a step of training to be measured",
+    "checkpoint": "for how long training stands still for a checkpoint, beside PyTorch's own ways",
+    "restart": "from the kill of one of two processes to the next step, beside torchrun",
     "tick": "one decision in a large cluster",
     "ray_start": "from submit to the first line on a Ray cluster, beside Ray Jobs and a bare actor",
     "ray_short": "500 short jobs on a Ray cluster, beside bare tasks and Ray Jobs",

@@ -120,6 +120,13 @@ class Runs:
         (folder / "program.py").write_text(program)
 
     def __call__(self, name: str, at: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Until it ends."""
+        program = self.begin(name, at, **variables)
+        output, errors = program.communicate(timeout=120)
+        return subprocess.CompletedProcess(program.args, program.returncode, output, errors)
+
+    def begin(self, name: str, at: str = "", **variables: str) -> subprocess.Popen[str]:
+        """Start it."""
         job = self.folder / name
         told = {
             "STOKER_CHECKPOINTS": "0.000001",
@@ -127,9 +134,9 @@ class Runs:
             "STOKER_CHECKPOINT_DIR": str(job / "checkpoints"),
             "PYTHONPATH": self.hooks,
         }
-        return subprocess.run(
-            [sys.executable, "program.py", at],
-            cwd=self.folder, env={**os.environ, **told, **variables}, capture_output=True, text=True, timeout=120,
+        return subprocess.Popen(
+            [sys.executable, "-u", "program.py", at],
+            cwd=self.folder, env={**os.environ, **told, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
 
@@ -153,6 +160,24 @@ def test_variables_that_are_not_there_yet(tmp_path: Path) -> None:
     done = Runs(tmp_path, TENSORFLOW)("job", "-1:0:0", UNBUILT="1")
     assert done.returncode == 1 and "model has not all of its variables yet" in done.stderr, done.stderr
     assert "build the model and its optimizer before the first loop" in done.stderr
+
+
+@pytest.mark.campaign
+def test_the_example_is_killed_and_goes_on(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples/own_loop/torch_train.py"
+    run = Runs(tmp_path, example.read_text())
+    untouched = run("untouched", "")
+    assert untouched.stdout.count("epoch") == 20, untouched.stderr
+    with run.begin("killed", STOKER_CHECKPOINTS="0.2") as program:
+        assert program.stdout is not None
+        while not program.stdout.readline().startswith("epoch 6:"):
+            pass
+        program.kill()
+    again = run("killed", "")
+    assert "goes on at step" in again.stderr and 0 < again.stdout.count("epoch") < 20
+    assert again.stdout.splitlines() == untouched.stdout.splitlines()[-again.stdout.count("epoch") :], (
+        "to the same figures"
+    )
 
 
 @pytest.mark.campaign

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker.core.errors import Conflict
 from stoker.core.states import FINAL_JOB_STATES
 
 Row = Mapping[str, Any]
@@ -132,9 +133,12 @@ class Drill:
             if details["state"] in map(str, FINAL_JOB_STATES):
                 return self.run_of(name)
             time.sleep(_LOOK_SECONDS)
-        told = self._client.interrupt(
-            self._project, name, "TERM" if way == "term" else "KILL", _last_replica(details) if way == "one" else ""
-        )
+        try:
+            replica = _last_replica(details) if way == "one" else ""
+            told = self._client.interrupt(self._project, name, "TERM" if way == "term" else "KILL", replica)
+        except Conflict:  # it has ended meanwhile
+            self._wait(name)
+            return self.run_of(name)
         self._said(f"{', '.join(told['replicas'])}: {'TERM' if way == 'term' else 'KILL'} at step {step}")
         self._wait(name)
         return self.run_of(name, interrupted_at=told["at"], stopped_step=step)

@@ -58,9 +58,7 @@ def _call_afterwards(loader: Any, name: str) -> None:
         if name in MEASURES:
             try:
                 _function(MEASURES[name])(module)
-            except (
-                Exception
-            ) as error:  # of a version that differs from those that we know: the program trains all the same
+            except Exception as error:  # of a version that we do not know: the program trains all the same
                 say(f"steps of {name} are not measured: {error!r}")
         if is_program():
             _function(ADAPTERS[name])(module)

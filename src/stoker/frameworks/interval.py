@@ -36,13 +36,21 @@ def seconds_until_save(save_seconds: float, mean_seconds: float = MEAN_SECONDS) 
     return max(LEAST_SHARE * save_seconds, min(best, MOST_SECONDS))
 
 
+def _seconds(text: str) -> float:
+    """A number of seconds; 0 for `auto`, and for whatever else somebody has set."""
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        return 0.0
+
+
 class Rhythm:
     """When one program saves next."""
 
     def __init__(self, variables: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         """By what its job says (`--checkpoints`), and how often it was started again."""
         every, restarts = variables.get("STOKER_CHECKPOINTS", ""), variables.get("STOKER_RESTART_COUNT", "")
-        self._every_seconds = float(every) if every.replace(".", "", 1).isdigit() else 0.0
+        self._every_seconds = _seconds(every)
         self._interruptions = int(restarts) if restarts.isdigit() else 0
         self._clock = clock
         self._began_at = clock()
