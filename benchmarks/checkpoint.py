@@ -1,6 +1,6 @@
 """For how long training stands still for a checkpoint: by `stoker.checkpoint`, by `torch.save`, and by PyTorch's own formats.
 
-All of them save the same model with its optimizer's state (Adam, 3 × the parameters) to the same disk, in turn, in one process. Of
+All of them save the same model with the state of its optimizer (Adam) to the same disk, in turn, in one process. Of
 what writes on in a thread, only the time is counted for which the loop stands; nothing is saved before that thread is done.
 """
 

@@ -62,6 +62,12 @@ FITTING: Mapping[str, Any] = {
 }
 """Bodies that are accepted, for what is made up by a schema hardly ever is: accepted once, for then the name is taken."""
 
+QUERIES: Mapping[str, Mapping[str, str]] = {
+    "POST /stoker/v1/projects/{project}/jobs/{name}:interrupt": {"signal": "KILL"},
+    "POST /stoker/v1/projects/{project}/jobs/{name}:rehearse": {"copy": "again"},
+}
+"""What follows the `?`, where chance hardly ever finds anything that is accepted: asked once, of all that is there."""
+
 EXAMPLES = 15
 
 
@@ -148,12 +154,23 @@ def _ask(operation: Any, headers: Mapping[str, str], seen: set[int]) -> None:
         case.validate_response(answer, checks=CHECKS)
 
     ask()
+    if operation.label in QUERIES:
+        for path in _there(operation):
+            case = operation.Case(path_parameters=path, query=QUERIES[operation.label], headers=headers)
+            answer = case.call()
+            seen.add(answer.status_code)
+            case.validate_response(answer, checks=CHECKS)
+
+
+def _there(operation: Any) -> list[dict[str, str]]:
+    """The paths of what is there."""
+    names = {parameter.name for parameter in operation.path_parameters}
+    return [{name: known[name] for name in names} for known in KNOWN if names and names <= known.keys()]
 
 
 def _cases(operation: Any) -> list[st.SearchStrategy[Any]]:
     """Cases of an operation: of what is there, and of anything."""
-    names = {parameter.name for parameter in operation.path_parameters}
-    there = [{name: known[name] for name in names} for known in KNOWN if names and names <= known.keys()]
+    there = _there(operation)
     cases = [
         operation.as_strategy(mode, path_parameters=path)
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
