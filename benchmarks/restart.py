@@ -66,11 +66,20 @@ def measure(runs: int) -> list[Row]:
                 if took is not None:
                     found[name].append(took)
     ours, theirs = found["stoker"], found["torchrun"]
-    note = f"clean: {len(ours)} of {runs}; torchrun {len(theirs)} of {runs}"
     ratio = median(theirs) / median(ours) if ours and theirs else None
     return [
-        Row(what="from kill -9 of one of two to the next step", samples=ours, peer="torchrun", ratio=ratio, note=note),
-        Row(what="the same, torchrun --max-restarts 3", samples=theirs, note="" if theirs else "never clean"),
+        Row(
+            what=f"from kill -9 of one of two to the next step ({len(ours)} of {runs} clean)",
+            samples=ours,
+            peer="torchrun",
+            ratio=ratio,
+            note="" if ours else "never clean",
+        ),
+        Row(
+            what=f"the same, torchrun --max-restarts 3 ({len(theirs)} of {runs} clean)",
+            samples=theirs,
+            note="" if theirs else "never clean",
+        ),
     ]
 
 
