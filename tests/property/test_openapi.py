@@ -118,7 +118,9 @@ def test_every_answer_is_as_described(schema: Any, stoker: Stoker) -> None:
     statuses: dict[str, set[int]] = {}
     for operation in (found.ok() for found in schema.get_all_operations()):
         seen = statuses.setdefault(operation.label, set())
-        _ask(operation, authorization(stoker), seen)
+        for _ in range(3):  # chance may find nothing that is accepted
+            if 200 not in seen:
+                _ask(operation, authorization(stoker), seen)
     unanswered = {label for label, seen in statuses.items() if 200 not in seen}
     assert not unanswered, "nothing that was tried was right"
 
