@@ -53,6 +53,17 @@ def test_replicas_that_go_on_without_one() -> None:
     assert (found.problem, found.resumed_step, found.lost_steps) == ("", None, None)
 
 
+def test_nothing_that_is_told_is_no_proof() -> None:
+    silent = Run(job="one", state="SUCCEEDED", seconds=30.0)
+    ended_early = replace(KILLED, steps=40, resumed_step=None, was_started_again=False)
+    for way, untouched, run in (
+        ("kill", silent, replace(silent, interrupted_at=1.0)),
+        ("one", silent, replace(silent, interrupted_at=1.0)),
+        ("term", UNTOUCHED, ended_early),
+    ):
+        assert judged(way, untouched, run, 0.0).problem.startswith("nothing shows that it went on")
+
+
 def test_values_that_differ_by_little() -> None:
     almost = replace(KILLED, values={"loss": 0.2501})
     assert judged("kill", UNTOUCHED, almost, 0.001).is_equal and not judged("kill", UNTOUCHED, almost, 1e-6).is_equal

@@ -63,7 +63,7 @@ class Outcome:
 def judged(way: str, untouched: Run, run: Run, tolerance: float) -> Outcome:
     """Compare a run that was interrupted with one that was not. Pure."""
     resumed = run.resumed_step
-    if resumed is None and 0 < run.steps < untouched.steps:
+    if resumed is None and run.was_started_again and 0 < run.steps < untouched.steps:
         resumed = untouched.steps - run.steps  # it saves by itself, and did the rest
     is_equal = _are_equal(untouched.values, run.values, tolerance)
     if run.interrupted_at is None:
@@ -72,6 +72,8 @@ def judged(way: str, untouched: Run, run: Run, tolerance: float) -> Outcome:
         problem = f"it ended {run.state}: {run.message.splitlines()[-1] if run.message else 'nobody knows why'}"
     elif not resumed and run.was_started_again:
         problem = "it began anew, and all of its work was lost"
+    elif not resumed and (way != "one" or not untouched.steps):  # of one replica, the others may not even have noticed
+        problem = "nothing shows that it went on: it tells of no steps, or ended when it was interrupted"
     elif is_equal is False:
         problem = f"it came to other values: {_difference(untouched.values, run.values, tolerance)}"
     else:

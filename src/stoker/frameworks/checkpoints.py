@@ -66,7 +66,7 @@ class Checkpoints:
     ) -> str:
         """What is written counts from now on, and the oldest go. `proved`: files whose proof somebody else has taken."""
         target = self._path(step)
-        files = {name: (proved or {}).get(name) or proof(os.path.join(draft, name)) for name in sorted(_files(draft))}
+        files = {name: (proved or {}).get(name) or proof(os.path.join(draft, name)) for name in sorted(files_of(draft))}
         with open(os.path.join(draft, MANIFEST), "w", encoding="utf-8") as file:
             json.dump({"step": step, "state": state, "files": files}, file)
             file.flush()
@@ -126,7 +126,8 @@ class Checkpoints:
                 shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
 
 
-def _files(folder: str) -> Iterator[str]:
+def files_of(folder: str) -> Iterator[str]:
+    """The names of all files below a folder."""
     for base, _, names in os.walk(folder):
         for name in names:
             yield os.path.relpath(os.path.join(base, name), folder)

@@ -19,10 +19,7 @@ from .cluster import Cluster
 from .interval import LEAST_SHARE, Rhythm
 from .keras_order import Order, Place, is_arrays, put_in_order
 from .steps import meter, tell_resumed, tell_saved
-from .words import Refused, say
-
-STOPPED_EXIT_CODE = 143
-"""128 + SIGTERM: it was told to stop, has saved, and is to be run again."""
+from .words import STOPPED_EXIT_CODE, Refused, say
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 _ARRAYS = "arrays.npz"

@@ -17,10 +17,7 @@ from .keeping import Keeping
 from .sources import Source
 from .steps import meter, reading
 from .torch_steps import size_of
-from .words import say
-
-STOPPED_EXIT_CODE = 143
-"""128 + SIGTERM: it was told to stop, has saved, and is to be run again."""
+from .words import STOPPED_EXIT_CODE, say
 
 _LOOK_SECONDS = 1.0
 """About so often processes that train together ask each other whether to save."""

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Sequence
 
-from .checkpoints import Checkpoints, proof
+from .checkpoints import Checkpoints, files_of, proof
 from .parts import Part, Write, file_of
 from .steps import tell_saved
 from .words import say
@@ -92,9 +92,8 @@ class Saving:
             )
             saved.whole_seconds = time.monotonic() - began
             tell_saved(saved.step, saved.stall_seconds, saved.whole_seconds, folder)
-        except (
-            BaseException
-        ) as error:  # of a disk, a framework (CheckpointException), a peer that has gone: training may go on
+        # Of a disk, a peer that has gone, PyTorch (whose CheckpointException is no Exception): training may go on.
+        except BaseException as error:
             self._fail(saved, error)
         finally:
             saved.has_written.set()
@@ -109,7 +108,7 @@ class Saving:
 
     def _prove(self, draft: str) -> Dict[str, List[Any]]:
         """Take the proof of this process's own files, and tell the chief."""
-        mine = [name for name in _names(draft) if _owner(name) == self._rank]
+        mine = [name for name in files_of(draft) if _owner(name) == self._rank]
         proved = {name: proof(os.path.join(draft, name)) for name in mine}
         if self._rank:
             path = os.path.join(draft, _word_of(self._rank))
@@ -153,7 +152,3 @@ def _owner(name: str) -> int:
 
 def _word_of(rank: int) -> str:
     return f"written-{rank}.json"
-
-
-def _names(folder: str) -> List[str]:
-    return [os.path.relpath(os.path.join(base, name), folder) for base, _, names in os.walk(folder) for name in names]

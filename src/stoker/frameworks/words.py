@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+STOPPED_EXIT_CODE = 143
+"""128 + SIGTERM: the program was told to stop, has saved, and is to be run again."""
+
 _said = set()  # type: set[str]
 
 

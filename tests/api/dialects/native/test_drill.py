@@ -43,13 +43,13 @@ def test_a_rehearsal_has_the_same_program(http: TestClient, stoker: Stoker) -> N
     ("copy", "job_dir", "status", "why"),
     [
         ("not a name", "", 400, "letters, digits, underscores"),
-        ("j", "", 409, "job p/j exists"),
+        ("j", "", 409, "there is a job p/j already"),
         ("again", "gs://../out", 400, "job_dir"),
     ],
 )
 def test_what_cannot_be_a_rehearsal(http: TestClient, copy: str, job_dir: str, status: int, why: str) -> None:
     refused = http.post(f"{URL}:rehearse", params={"copy": copy, "job_dir": job_dir})
-    assert refused.status_code == status, refused.text
+    assert refused.status_code == status and why in refused.text
 
 
 def test_of_a_job_that_is_not_there(http: TestClient) -> None:
