@@ -14,6 +14,7 @@ from stoker.core.site import Backfill, Site
 from stoker.core.states import AttemptState, Cause, ReplicaState
 from stoker.engines.base import Request
 from stoker.engines.fake import FakeEngine
+from stoker.scheduling.settle import FIRST_BACKOFF_SECONDS
 from stoker.simulate.engine import Costs
 from stoker.simulate.failures import Failures, Outages
 from stoker.simulate.run import Replay
@@ -91,18 +92,18 @@ def test_what_a_node_takes_with_it_goes_on_when_it_is_back() -> None:
 
 
 def test_it_goes_on_elsewhere_if_there_is_an_elsewhere() -> None:
-    """A second after the loss, as any job that lost its machine: the pause of the live loop."""
+    """A moment after the loss, as any job that lost its machine: the pause of the live loop."""
     failures = failing(2000.0, repair_seconds=1e6)
     at, other = (first_failure(failures, f"node-0000{n}", 2) for n in (0, 1))
     (done,) = run("a 0 1000 8", "2x8xV100", failures=failures, seed=2).runs
-    assert other > 1031 and done.ended_at == pytest.approx(at + 1 + 30 + (1000 - at))
+    assert other > 1031 and done.ended_at == pytest.approx(at + FIRST_BACKOFF_SECONDS + 30 + (1000 - at))
 
 
 def test_without_a_checkpoint_everything_is_done_again() -> None:
     failures = failing(2000.0, repair_seconds=1e6)
     at = first_failure(failures, "node-00000", 2)
     (done,) = run("a 0 1000 8", "2x8xV100", failures=failures, seed=2, resumable_share=0.0).runs
-    assert done.ended_at == pytest.approx(at + 1 + 30 + 1000)
+    assert done.ended_at == pytest.approx(at + FIRST_BACKOFF_SECONDS + 30 + 1000)
 
 
 def test_a_gang_falls_with_one_of_its_nodes() -> None:
