@@ -18,6 +18,7 @@ from stoker.control.steps import (
     progress_of,
     series,
     share,
+    speed_up,
     step_seconds,
 )
 
@@ -63,6 +64,22 @@ def test_the_way_is_that_of_the_first_step() -> None:
         [("worker-0", json.dumps({"way": "averaged gradients", "replicas": 2})), ("worker-0", told(1, 1, 1.0))]
     )
     assert (found.way, found.in_step) == ("averaged gradients", 2)
+
+
+def test_an_epoch_is_as_long_as_was_told_last() -> None:
+    lines = [json.dumps({"epoch_steps": n}) for n in (65, 17, True, -1, "x")]
+    assert training(*lines, told(1, 1, 1.0)).epoch_steps == 17
+    assert training(told(1, 1, 1.0)).epoch_steps is None
+
+
+def test_a_speed_up_is_of_examples_or_of_epochs() -> None:
+    def of(seconds: float, examples: int, epoch: int = 0) -> Progress:
+        lines = [told(1, 1, 9.0), told(11, 10, 10 * seconds, examples=examples)]
+        return training(*([json.dumps({"epoch_steps": epoch})] if epoch else []), *lines)
+
+    assert speed_up([of(0.1, 320), of(0.1, 320)], [of(0.1, 400)]) == pytest.approx(1.6)
+    assert speed_up([of(0.1, 0, 50), of(0.1, 0, 50)], [of(0.1, 0, 100)]) == pytest.approx(2.0)
+    assert speed_up([of(0.1, 0)], [of(0.1, 400)]) is None and speed_up([], [of(0.1, 400)]) is None
 
 
 def test_the_chief_comes_first_and_numbers_are_numbers() -> None:

@@ -79,6 +79,13 @@ def test_windows_grow_and_none_is_longer_than_a_minute() -> None:
     assert hand.told[-1]["step"] == sum(window["steps"] for window in hand.told) == 7 * 86400
 
 
+def test_the_length_of_an_epoch_is_told_when_it_changes() -> None:
+    hand = Hand()
+    for steps in (0, 65, 65, 17):
+        hand.meter.epoch(steps)
+    assert [note["epoch_steps"] for note in hand.told] == [65, 17]
+
+
 def test_values_are_numbers_or_words_for_what_is_none() -> None:
     hand = Hand()
     hand.meter.report({"loss": float("nan"), "far": float("-inf"), "text": "high", "many": [1, 2], "rate": 0.1, "n": 3})
@@ -116,6 +123,8 @@ def run(program: str, folder: Path, **variables: str) -> list[dict[str, Any]]:
 
 def test_a_loop_of_a_programs_own(tmp_path: Path) -> None:
     told = run(LOOP, tmp_path)
+    assert [note["epoch_steps"] for note in told if "epoch_steps" in note] == [4], "it steps once for each item"
+    told = [window for window in told if "step" in window]
     assert [window["step"] for window in told] == [1, 4], "a fork that steps, too, is another process"
     assert sum(window["examples"] for window in told) == 8 and told[-1]["waited"] is not None
     assert told[-1]["values"] == {"loss": 1.5, "accuracy": 0.5}

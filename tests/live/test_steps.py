@@ -72,6 +72,7 @@ def test_torch_on_two_processes_one_of_which_reads_slowly(server: Server, tmp_pa
     assert chief["step"] == worker["step"] == 32, "evaluation has no steps"
     assert sum(point["step"] == 1 for point in chief["series"]) == 1
     assert chief["together_share"] > 0.3 > worker["together_share"] and worker["data_wait_share"] > 0.5
+    assert chief["epoch_steps"] == worker["epoch_steps"] == 8, "each reads its half"
     assert worker["examples_per_second"] == pytest.approx(16 * worker["steps_per_second"])
     assert (told["way"], told["replicas_in_step"]) == ("averaged gradients", 2)
     assert chief["values"].keys() == {"loss", "learning_rate"} and chief["values"]["learning_rate"] == 0.001
@@ -83,7 +84,7 @@ def test_torch_on_two_processes_one_of_which_reads_slowly(server: Server, tmp_pa
 def test_keras_that_waits_for_its_data(server: Server, tmp_path: Path) -> None:
     told, shown = metrics(server, tmp_path, KERAS, "waits")
     chief = told["by"]["chief-0"]
-    assert chief["step"] == 2 * 65 + 17
+    assert chief["step"] == 2 * 65 + 17 and chief["epoch_steps"] == 17
     slow = [point for point in chief["series"] if point["data_wait_share"] and 1 < point["step"] <= 65]
     assert slow and all(point["data_wait_share"] > 0.5 for point in slow)
     assert {"loss", "mae", "val_loss", "val_mae"} <= chief["values"].keys() and "val_loss" in shown

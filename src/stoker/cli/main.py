@@ -33,6 +33,7 @@ VERBS: Mapping[str, str] = {
     "check": "Check a job without a server: machines, zones, price, or every mistake",
     "rehearse": "Run a job's whole cluster here, on virtual nodes made for it",
     "drill": "Interrupt a job on purpose, as a rehearsal, and see whether it goes on where it was",
+    "probe": "Train a program for a short while on several kinds of hardware, to see which is worth it",
     "simulate": "Replay a trace of jobs under one or several policies, in virtual time",
     "policy": "See what other rules would have done to this site's own jobs",
     "machines": "Look up machine types",

@@ -54,6 +54,7 @@ class Progress:
     windows: Sequence[Window]  # of all its runs
     way: str = ""  # how it was distributed, as its first step has shown
     in_step: int = 1  # so many replicas of the model
+    epoch_steps: int | None = None  # None: not known
 
     @property
     def last(self) -> Window:
@@ -112,6 +113,28 @@ class Finding:
     action: str
 
 
+def speed_up(training: Sequence[Progress], other: Sequence[Progress]) -> float | None:
+    """How many times as quick as another one a training goes through its data. None: they have no measure in common."""
+    if not training or not other:
+        return None
+    for measure in (_examples_per_second, _epochs_per_second):
+        speed, base = measure(training), measure(other)
+        if speed and base:
+            return speed / base
+    return None
+
+
+def _examples_per_second(training: Sequence[Progress]) -> float | None:
+    """Of all replicas together."""
+    rates = [per_second(progress.recent.examples, progress.recent) for progress in training]
+    return sum(rate for rate in rates if rate) if all(rates) else None
+
+
+def _epochs_per_second(training: Sequence[Progress]) -> float | None:
+    steps, rate = training[0].epoch_steps, per_second(training[0].recent.steps, training[0].recent)
+    return rate / steps if steps and rate else None
+
+
 def step_seconds(window: Window) -> float | None:
     """Of a step; None: there was none."""
     return window.seconds / window.steps if window.steps else None
@@ -131,16 +154,26 @@ def progress_of(lines: Iterable[tuple[str, str]]) -> list[Progress]:
     """What the replicas of one attempt have told: (replica, line), in the order in which it came."""
     windows: dict[str, list[Window]] = {}
     seen: dict[str, tuple[str, int]] = {}
+    epochs: dict[str, int] = {}
     for replica, line in lines:
         told = _told(line)
         if "way" in told:
             seen[replica] = (str(told["way"])[:60], _count(told.get("replicas")) or 1)
             continue
+        if _count(told.get("epoch_steps")):
+            epochs[replica] = _count(told["epoch_steps"]) or 0
+            continue
         window = _window(told)
         if window is not None:
             windows.setdefault(replica, []).append(window)
     return [
-        Progress(replica=name, windows=found, way=seen.get(name, ("", 1))[0], in_step=seen.get(name, ("", 1))[1])
+        Progress(
+            replica=name,
+            windows=found,
+            way=seen.get(name, ("", 1))[0],
+            in_step=seen.get(name, ("", 1))[1],
+            epoch_steps=epochs.get(name),
+        )
         for name, found in sorted(windows.items(), key=lambda item: _order(item[0]))
     ]
 

@@ -121,11 +121,14 @@ class Epochs:
         self._batch = batch
         self._began: Optional[int] = None  # the batch that goes on
         self._is_first = True
+        self._epoch_steps, self._is_epoch_known = 0, False
         self.logs: Any = None
 
-    def begin_epoch(self) -> None:
-        """Decide whether this one's data are timed."""
+    def begin_epoch(self, steps: Optional[int]) -> None:
+        """Decide whether this one's data are timed. `steps`: so many it has, if Keras knows it before its end."""
         self._end_step()
+        self._epoch_steps, self._is_epoch_known = 0, bool(steps)
+        self._meter.epoch(steps or 0)
         if self._data is not None:
             was_timed = self._data.is_wanted
             if not self._is_first:
@@ -155,6 +158,8 @@ class Epochs:
         """With its metrics."""
         self._end_step()
         self._meter.report(dict(logs or {}))
+        if not self._is_epoch_known:
+            self._meter.epoch(self._epoch_steps)
 
     def _end_step(self) -> None:
         if self._began is not None:
@@ -168,7 +173,8 @@ class Epochs:
             self.logs = None
         if self._meter.is_due:
             self._look_at_data()
-        self._meter.step(steps, self._batch * steps)
+        self._meter.step(steps, (self._batch or self._meter.batch) * steps)
+        self._epoch_steps += steps
 
     def _look_at_data(self) -> None:
         waited, examples = self._data.take() if self._data is not None else (None, 0)
@@ -203,7 +209,7 @@ def _callback(keras: Any, epochs: Epochs) -> Any:
                     say(f"steps of this fit are not measured any more: {error!r}")
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            self.hear(epochs.begin_epoch)
+            self.hear(epochs.begin_epoch, (self.params or {}).get("steps"))
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             self.hear(epochs.begin_batch, batch)

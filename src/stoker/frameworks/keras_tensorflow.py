@@ -90,6 +90,8 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
             Fit(keras, tensorflow, cluster, resume=resume).put_in_place()
         return
     begin_alike(cluster)
+    if first_use({"set_memory_growth"}, main_file()) is not None:  # which will be skipped
+        os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     tensorflow.random.set_seed(cluster.seed)  # workers shuffle alike, so that each example is one worker's
     strategy = (
         _mirrored(tensorflow, cluster) if way == "mirrored" else _multiworker(tensorflow, keras, cluster, is_legacy)
@@ -169,12 +171,14 @@ def _keep_the_context(tensorflow: Any) -> None:
         (config.experimental, "set_memory_growth"),
         (config.experimental, "set_virtual_device_configuration"),
         (config.experimental, "set_visible_devices"),
+        (config.threading, "set_intra_op_parallelism_threads"),
+        (config.threading, "set_inter_op_parallelism_threads"),
     ):
         setattr(holder, name, _skipped(name))
 
 
 def _skipped(name: str) -> Callable[..., Optional[Any]]:
     def skipped(*_: Any, **__: Any) -> None:
-        say(f"tf.config.{name} is skipped: the devices are set already (--distribute)")
+        say(f"tf.config's {name} is skipped: TensorFlow has begun already, with its workers (--distribute)")
 
     return skipped

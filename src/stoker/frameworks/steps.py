@@ -18,7 +18,7 @@ import json
 import math
 import os
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Sized, TypeVar
 
 from .cluster import cluster_of
 from .events import EventFile
@@ -63,8 +63,10 @@ class Meter:
         """Asked for values when a window is told."""
         self.tracer: Optional[Tracer] = None
         self.kept_by = ""  # who says when a step is over; empty: whoever sees one
+        self.batch = 0  # examples of a step of this process, as its first step has shown; 0: nobody looked
         self.step_count = 0
         self._mean_seconds = 0.0
+        self._epoch_steps = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -133,6 +135,12 @@ class Meter:
     def note(self, seen: Dict[str, Any]) -> None:
         """Tell what was seen of the training, beside its steps."""
         self._write(json.dumps({"at": round(self._wall(), 3), **seen}))
+
+    def epoch(self, steps: int) -> None:
+        """An epoch has so many steps."""
+        if steps > 0 and steps != self._epoch_steps:
+            self._epoch_steps = steps
+            self.note({"epoch_steps": steps})
 
     def tell(self, *, is_last: bool = False) -> None:
         """Write what there is since the last window. At the end of a process no device is waited for, which may never answer."""
@@ -300,13 +308,18 @@ def report(**values: Any) -> None:
 def reading(data: Iterable[Item]) -> Iterator[Item]:
     """Go through data, and measure how long the training waits for it: `for batch in stoker.reading(loader)`."""
     found = meter()
-    items = iter(data)
+    items, length = iter(data), len(data) if isinstance(data, Sized) else 0
     while True:
         began = time.perf_counter()
         try:
             item = next(items)
         except StopIteration:
             return
-        if found is not None:
-            found.waited(time.perf_counter() - began)
+        if found is None:
+            yield item
+            continue
+        found.waited(time.perf_counter() - began)
+        steps = found.step_count
         yield item
+        if found.step_count == steps + 1:  # one for each item, so these are what it trains on
+            found.epoch(length)

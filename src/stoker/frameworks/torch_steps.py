@@ -41,6 +41,8 @@ class Steps:
         self._read: Set[int] = set()  # loaders, by id, that were read and not trained on yet
         self._waited = 0.0  # for them
         self._has_loader = False
+        self._epoch_batches = 0  # of the loader that was read last; 0: that is not known
+        self._batches = 0  # that were trained on since the last step
         self._batch = 0  # examples of what was read last
         self._examples = 0
         self._loss: Any = None
@@ -113,6 +115,7 @@ class Steps:
             self._read.add(id(loader))
             self._waited += seconds
             self._batch = size_of(batch)
+            self._epoch_batches = _length(loader)
 
     def _meet_loss(self) -> None:
         tensor = self._torch.Tensor
@@ -142,6 +145,7 @@ class Steps:
         if self._has_loader:
             self._meter.waited(self._waited)
         self._examples += self._batch
+        self._batches += bool(self._batch)
         self._waited, self._batch = 0.0, 0
         self._read.clear()
         if not self._is_scaled and loss.numel() == 1:
@@ -177,7 +181,9 @@ class Steps:
         self._go_on()
         self._rate = optimizer.param_groups[0].get("lr")
         self._meter.step(1, self._examples)
-        self._examples = 0
+        if self._batches and self._epoch_batches:  # several batches: their gradients are added up
+            self._meter.epoch(-(-self._epoch_batches // self._batches))
+        self._examples = self._batches = self._epoch_batches = 0
 
     def _values(self) -> Dict[str, Any]:
         """What is known of the last step."""
@@ -185,6 +191,14 @@ class Steps:
             return {}
         named = {"loss": self._loss, "learning_rate": self._rate}
         return {name: value for name, value in named.items() if value is not None}
+
+
+def _length(loader: Any) -> int:
+    """How many batches an epoch has; 0: that is not known."""
+    try:
+        return len(loader)
+    except Exception:  # a stream has none
+        return 0
 
 
 def size_of(batch: Any, depth: int = 0) -> int:

@@ -21,6 +21,9 @@ def tell(cluster: Cluster, way: str, expected: int, replicas: int, batch: int, n
     """
     seen = {"way": way, "replicas": replicas, "expected": expected, "batch_per_replica": batch}
     _write(seen)
+    measures = meter()
+    if measures is not None:
+        measures.batch = batch * max(1, replicas // cluster.processes)
     if replicas != expected:
         raise Refused(
             f"asked for {expected} replicas in step, training uses {replicas} ({way})",

@@ -42,6 +42,8 @@ def command(job: str, attempt: int | None, project: str | None, as_json: bool) -
         _show(training)
     else:
         show.note(_NO_STEPS)
+    if training["scaling"]:
+        show.progress(_scaling(training["scaling"]))
     for line in _saves(training["saves"]):
         show.progress(line)
     for finding in training["findings"]:
@@ -101,6 +103,12 @@ def _values(replicas: Sequence[Row]) -> Iterator[list[object]]:
         if known and first:
             bars = sparkline(series, _WIDTH)
             yield [name, first["replica"], *map(_number, (float(last), min(known), max(known))), bars]
+
+
+def _scaling(found: Row) -> str:
+    fewer = "on one device" if found["probe_devices"] == 1 else f"on {found['probe_devices']}"
+    share = _share(found["efficiency"])
+    return f"{found['speed_up']:.2f}x as quick on {found['devices']} as {fewer} in {found['probe']}: {share} efficiency"
 
 
 def _saves(saves: Row) -> Iterator[str]:

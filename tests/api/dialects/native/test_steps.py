@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -10,32 +12,36 @@ from starlette.testclient import TestClient
 from stoker.app import Stoker
 from stoker.core.changes import Open
 from stoker.core.job import Attempt, Placement, Replica, Request
+from stoker.core.spec import JobSpec
 from tests.builders import a_spec
 
+NO_LABELS: Mapping[str, str] = {}
+ALONE = a_spec()
 URL = "/stoker/v1/projects/p/jobs/j/steps"
 
 
-def tell(stoker: Stoker, attempt: int, *windows: dict[str, Any]) -> None:
+def tell(stoker: Stoker, attempt: int, *windows: dict[str, Any], job: str = "j") -> None:
     """The chief of an attempt tells something."""
     told = [{"n": n, "t": 1.0, "s": "steps", "m": json.dumps(window)} for n, window in enumerate(windows, 1)]
-    stoker.services.logs.append(f"p/j.{attempt}", "chief-0", told)
+    stoker.services.logs.append(f"p/{job}.{attempt}", "chief-0", told)
 
 
 def window(step: int, steps: int, **more: Any) -> dict[str, Any]:
     return {"t": 5.0, "step": step, "steps": steps, "seconds": 2.0, "longest": 0.5, "examples": 64, **more}
 
 
-def submit(stoker: Stoker) -> None:
+def submit(stoker: Stoker, name: str = "j", labels: Mapping[str, str] = NO_LABELS, spec: JobSpec = ALONE) -> None:
     """A job with one attempt."""
-    stoker.services.commands.submit("p", "j", a_spec(), request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    request = Request(dialect="x", body="{}")
+    stoker.services.commands.submit("p", name, spec, request=request, labels=dict(labels), owner="u")
     place = Placement(role="chief", index=0, node="local")
     replicas = (Replica(role="chief", index=0),)
     stoker.store.commit(
         [
             Open(
                 attempt=Attempt(
-                    id="p/j.1",
-                    job="p/j",
+                    id=f"p/{name}.1",
+                    job=f"p/{name}",
                     number=1,
                     engine="local",
                     placements=(place,),
@@ -87,6 +93,7 @@ def test_a_job_that_has_told_nothing(http: TestClient, stoker: Stoker) -> None:
         "way": "",
         "replicas_in_step": None,
         "replicas": [],
+        "scaling": None,
         "saves": NO_SAVES,
         "findings": [],
     }
@@ -117,3 +124,17 @@ def test_another_attempt_and_one_that_is_not_there(http: TestClient, stoker: Sto
     assert http.get(URL, params={"attempt": 1}).json()["attempt"] == 1
     assert http.get(URL, params={"attempt": 2}).json()["replicas"] == []
     assert http.get(URL, params={"attempt": "x"}).status_code == 400
+
+
+def test_how_well_it_scales_is_known_from_a_probe_of_the_same_program(http: TestClient, stoker: Stoker) -> None:
+    probe = {"stoker-probe": "x"}
+    submit(stoker, "alone", probe)
+    submit(stoker, "other", probe, replace(ALONE, program=replace(ALONE.program, command=("sh",))))
+    submit(stoker, "unmarked")
+    submit(stoker, "j", spec=a_spec(workers=1))
+    for job, examples in (("alone", 100), ("other", 1), ("unmarked", 1), ("j", 160)):
+        tell(stoker, 1, window(1, 1), {**window(11, 10), "examples": examples}, job=job)
+    scaling = http.get(URL).json()["scaling"]
+    assert scaling.pop("efficiency") == scaling.pop("speed_up") / 2 == 0.8
+    assert scaling == {"probe": "alone", "devices": 2, "probe_devices": 1}
+    assert http.get(URL.replace("/j/", "/alone/")).json()["scaling"] is None

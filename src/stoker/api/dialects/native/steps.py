@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Request
@@ -19,17 +20,22 @@ from stoker.control.steps import (
     saves_of,
     series,
     share,
+    speed_up,
     step_seconds,
 )
-from stoker.core.ids import job_id
-from stoker.core.job import Attempt
+from stoker.core.ids import job_id, split_job_id
+from stoker.core.job import Job
+from stoker.core.spec import JobSpec
 from stoker.store.logs import STEPS
 
 from .answers import a_router, answer, declares
-from .schemas.steps import Point, ReplicaSteps, Training
+from .schemas.steps import Point, ReplicaSteps, Scaling, Training
 from .schemas.words import Name, Project, asks
 
 LARGEST = 1000
+PROBE = "stoker-probe"
+"""The label of a probe's jobs (client/probe.py)."""
+_MOST_JOBS = 300  # the newest of a project, among which probes are looked for
 
 router = a_router("jobs")
 
@@ -47,14 +53,14 @@ def get_steps(
     It is what frameworks' hooks have seen, and what programs tell by `stoker.step()` and `stoker.report()`.
     """
     site, job = services(request), job_id(project, name)
-    site.store.job(job)
-    attempts = {found.id: found for found in site.store.attempts(job)}
-    number, training, saves = _training(site, job, attempts, attempt)
+    listed = site.store.job(job)
+    number, training, saves = training_of(site, job, attempt)
     found: Training = {
         "attempt": number,
         "way": next((p.way for p in training if p.way), ""),
         "replicas_in_step": max((p.in_step for p in training if p.way), default=None),
         "replicas": [_replica(progress, max(2, min(points, LARGEST))) for progress in training],
+        "scaling": scaling(site, listed.job, training),
         "saves": {
             "step": saves.step,
             "at": saves.at,
@@ -70,10 +76,44 @@ def get_steps(
     return answer(found)
 
 
-def _training(
-    site: Services, job: str, attempts: dict[str, Attempt], number: int
-) -> tuple[int | None, list[Progress], Saves]:
+def scaling(site: Services, job: Job, training: list[Progress]) -> Scaling | None:
+    """How much quicker a job is than a probe of the same program on less of the same hardware, if there was one."""
+    devices = _devices(job.spec)
+    if not training or devices < 2:
+        return None
+    found: Scaling | None = None
+    for listed in site.store.jobs(split_job_id(job.id)[0], limit=_MOST_JOBS):
+        probe, count = listed.job, _devices(listed.job.spec)
+        if PROBE not in probe.labels or count >= devices or not _is_like(probe.spec, job.spec):
+            continue
+        times = speed_up(training, training_of(site, probe.id)[1])
+        if times is not None and (found is None or count < found["probe_devices"]):
+            found = {
+                "probe": split_job_id(probe.id)[1],
+                "devices": devices,
+                "probe_devices": count,
+                "speed_up": times,
+                "efficiency": times * count / devices,
+            }
+    return found
+
+
+def _devices(spec: JobSpec) -> int:
+    """What trains: accelerators, or machines that have none."""
+    trains = [group for group in spec.groups if group.role in ("chief", "worker")]
+    return sum(group.count * max(1, group.machine.accelerators) for group in trains)
+
+
+def _is_like(spec: JobSpec, other: JobSpec) -> bool:
+    """The same program on the same kind of hardware; it may be more of it."""
+    programs = [replace(one.program, distribute="", checkpoints="") for one in (spec, other)]
+    kinds = [(one.groups[0].machine.type, one.groups[0].machine.accelerator, one.pool == "") for one in (spec, other)]
+    return programs[0] == programs[1] and kinds[0] == kinds[1]
+
+
+def training_of(site: Services, job: str, number: int = 0) -> tuple[int | None, list[Progress], Saves]:
     """The attempt that is told of, what its replicas have told of their steps, and its checkpoints."""
+    attempts = {found.id: found for found in site.store.attempts(job)}
     lines: dict[int, list[tuple[str, str]]] = {}
     for line in site.logs.aside(job, STEPS):
         known = attempts.get(line.attempt)
@@ -98,6 +138,7 @@ def _replica(progress: Progress, points: int) -> ReplicaSteps:
         "step_seconds": step_seconds(recent),
         "longest_step_seconds": recent.longest,
         "first_step_seconds": progress.first_seconds,
+        "epoch_steps": progress.epoch_steps,
         "data_wait_share": share(recent.waited, recent),
         "together_share": share(recent.together, recent),
         "values": {name: _plain(value) for name, value in progress.values.items()},

@@ -38,6 +38,7 @@ class ReplicaSteps(TypedDict):
     first_step_seconds: Annotated[
         float | None, says(f"The first step of all, in which frameworks compile; {_UNKNOWN}.", 4.2)
     ]
+    epoch_steps: Annotated[int | None, says(f"So many steps an epoch of it has; {_UNKNOWN}.", 45)]
     data_wait_share: Annotated[float | None, says(f"How much of its time it waits for data, 0 to 1; {_UNKNOWN}.", 0.04)]
     together_share: Annotated[
         float | None,
@@ -70,6 +71,16 @@ class Saves(TypedDict):
     went_on_at: Annotated[float | None, says(f"When the first step after that was over. {Time}", None)]
 
 
+class Scaling(TypedDict):
+    """How much quicker it is than the same program was on less of the same hardware, in a probe."""
+
+    probe: Annotated[str, says("The probe's job.", "probe_1123_024628_1xT4")]
+    devices: Annotated[int, says("So many accelerators, or machines without any, train here.", 2)]
+    probe_devices: Annotated[int, says("So many did there.", 1)]
+    speed_up: Annotated[float, says("So many times as quick it goes through its data.", 1.67)]
+    efficiency: Annotated[float, says("The speed-up for each time as many devices, 0 to 1 and seldom above.", 0.835)]
+
+
 class Training(TypedDict):
     """How a job trains."""
 
@@ -79,5 +90,6 @@ class Training(TypedDict):
         int | None, says("So many copies of the model train in step; null if nobody looked.", 3)
     ]
     replicas: Annotated[list[ReplicaSteps], says("Those that have told of steps, the chief first.", [])]
+    scaling: Annotated[Scaling | None, says("Null if no probe of this program on less of the same is known.", None)]
     saves: Annotated[Saves, says("Its checkpoints.", {})]
     findings: Annotated[list[Finding], says("What is wrong with it, the worst first.", [])]

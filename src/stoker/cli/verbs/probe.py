@@ -1,0 +1,227 @@
+"""`stoker probe`: the same program for a short while on several kinds of hardware, to see which is worth it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stoker.cli import session, show
+from stoker.cli.job_flags import UserArgsCommand, job_flags, read_duration
+from stoker.cli.outlook import duration
+from stoker.client.comparison import Compared, Comparison, advice, compared
+from stoker.client.probe import LABEL, Candidate, Probe, body_of, candidates_of, command_of
+from stoker.core.durations import duration_of
+from stoker.core.errors import BadSpec, Violation
+
+_OF_JOBS = ("config_file", "module_name", "package_path", "packages")
+_END_SECONDS = 60.0
+_OF_COMMANDS = ("distribute", "precision", "learning_rate_rule", "checkpoints", "queue", "priority", "preemptible")
+
+
+@click.command("probe", cls=UserArgsCommand)
+@click.option(
+    "--try",
+    "tries",
+    required=True,
+    metavar="HARDWARE,...",
+    help="cpu, 2xT4, 3*1xT4 (three machines), 2xT4@n1-standard-16, a machine type.",
+)
+@click.option(
+    "--seconds",
+    default="20s",
+    show_default=True,
+    metavar="TIME",
+    callback=read_duration,
+    help="So much of the training is looked at.",
+)
+@click.option(
+    "--limit",
+    "limit_seconds",
+    default="15m",
+    show_default=True,
+    metavar="TIME",
+    callback=read_duration,
+    help="Give up what has not trained so long by then, its turn in the queue included.",
+)
+@click.option("--name", help="What the names of its jobs begin with.  [default: from the time]")
+@click.option(
+    "--cpus", type=click.FloatRange(0.1, 1024), default=1.0, help="Of a plain command: vCPUs for each replica."
+)
+@click.option("--memory", type=click.FloatRange(0, 65536), default=0.0, help="Of a plain command: memory in GB.")
+@job_flags
+@session.project_option
+@session.json_option
+@session.gcloud_wide_flags
+def command(
+    tries: str,
+    seconds: float,
+    limit_seconds: float,
+    name: str | None,
+    cpus: float,
+    memory: float,
+    project: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Train a program for a short while on each kind of hardware, and tell what more of it brings and costs.
+
+    stoker probe --try "1xT4,2xT4,cpu" --config config.yaml, or with a plain command: stoker probe --try "cpu,2*cpu" -- python
+    train.py. Each is a job, one after the other, and ended as soon as enough was seen. A script for one device is distributed
+    (--distribute auto) where there are several. The first of the list is what the others are compared with.
+    """
+    candidates = candidates_of(tries)
+    base = name or f"probe_{time.strftime('%m%d_%H%M%S')}"
+    most_seconds = limit_seconds + seconds + _END_SECONDS  # should nobody be there any more to end it
+    shape = {"vcpus": cpus, "memory_gb": memory}
+    submit = _submitter(base, session.the_project(project), flags, shape, most_seconds)
+    probe = Probe(
+        session.client(),
+        session.the_project(project),
+        submit,
+        seconds=seconds,
+        limit_seconds=limit_seconds,
+        said=show.progress,
+    )
+    rows = []
+    for candidate in candidates:
+        show.progress(f"tries {candidate.text}")
+        rows.append(probe.measured(candidate))
+        if rows[-1].problem:
+            show.warn(f"{candidate.text}: {rows[-1].problem}")
+    found = compared(rows)
+    if as_json:
+        told = [asdict(row) for row in found.rows]
+        show.data({"name": base, "unit": found.unit, "candidates": told, "advice": list(advice(found))})
+    else:
+        _show(found)
+    return 0 if found.measured else 1
+
+
+def _submitter(
+    base: str, project: str, flags: dict[str, Any], shape: dict[str, float], most_seconds: float
+) -> Callable[[Candidate], str]:
+    """What submits a candidate's job. The program is uploaded once."""
+    label = {LABEL: re.sub(r"[^a-z0-9_-]", "_", base.lower())[:63]}
+    user_args = click.get_current_context().meta["user_args"]
+    client = session.client()
+    if any(flags[name] for name in _OF_JOBS):
+        body = _uploaded(base, flags, user_args)
+
+        def submit_job(candidate: Candidate) -> str:
+            job = body_of(body, candidate)
+            job["jobId"] = f"{base}_{candidate.name}"
+            labels = {**_several(candidate, "stoker-distribute"), **(job.get("labels") or {}), **label}
+            job["labels"] = labels
+            limit = {"maxRunningTime": duration_of(most_seconds)}
+            job["trainingInput"]["scheduling"] = {**(job["trainingInput"].get("scheduling") or {}), **limit}
+            if job["trainingInput"].get("jobDir"):
+                job["trainingInput"]["jobDir"] = _folder(job["trainingInput"]["jobDir"], job["jobId"])
+            return str(client.submit(project, job)["jobId"])
+
+        return submit_job
+    asked = {**_plain(flags, user_args), **shape}
+
+    def submit_command(candidate: Candidate) -> str:
+        name = f"{base}_{candidate.name}"
+        job = command_of({**_several(candidate, "distribute"), **asked, "name": name}, candidate)
+        job |= {"labels": {**(flags["labels"] or {}), **label}, "max_running_seconds": most_seconds}
+        if flags["job_dir"]:
+            job["job_dir"] = _folder(flags["job_dir"], name)
+        return str(client.run(project, job)["name"])
+
+    return submit_command
+
+
+def _several(candidate: Candidate, field: str) -> dict[str, str]:
+    return {field: "auto"} if candidate.devices > 1 else {}
+
+
+def _folder(job_dir: str, name: str) -> str:
+    """One of its own, or a candidate would go on where another was."""
+    return f"{job_dir.rstrip('/')}/probe/{name}"
+
+
+def _uploaded(base: str, flags: dict[str, Any], user_args: list[str] | None) -> dict[str, Any]:
+    from stoker.cli import submission
+    from stoker.client.uploads import upload_packages
+
+    body, _ = submission.read_submission(flags, base, user_args)
+    if not isinstance(body.get("trainingInput"), dict):
+        raise BadSpec([Violation("--config", "has no trainingInput, so there is no program")])
+    upload_packages(
+        session.client(),
+        body,
+        packages=[part for part in (flags["packages"] or "").split(",") if part],
+        package_path=flags["package_path"],
+        staging_bucket=flags["staging_bucket"] or "",
+        progress=submission.shown_progress(),
+    )
+    return body
+
+
+def _plain(flags: dict[str, Any], words: list[str] | None) -> dict[str, Any]:
+    from stoker.cli.submission import shown_progress
+    from stoker.client.uploads import upload_folder
+
+    if not words:
+        raise click.UsageError(
+            "which program? stoker probe --try HARDWARE --config config.yaml, or stoker probe --try HARDWARE -- python train.py",
+            click.get_current_context(),
+        )
+    source = upload_folder(session.client(), Path.cwd(), shown_progress())
+    return {"command": words, "source": source} | {n: flags[n] for n in _OF_COMMANDS if flags[n] is not None}
+
+
+def _show(found: Comparison) -> None:
+    headers = [
+        "HARDWARE",
+        "MACHINES",
+        "STEPS/S",
+        "EXAMPLES/S",
+        "DATA_WAIT",
+        "TOGETHER",
+        "EPOCH",
+        "SPEED-UP",
+        "EFFICIENCY",
+        "USD/H",
+        f"USD/{found.unit.upper().replace(' ', '_')}",
+    ]
+    if found.measured:
+        show.table(headers, [_row(row) for row in found.rows if row.speed_up is not None])
+    for line in advice(found):
+        show.say(line)
+
+
+def _row(row: Compared) -> list[object]:
+    one = row.measured
+    return [
+        one.candidate,
+        one.machines,
+        _number(one.steps_per_second),
+        _number(one.examples_per_second),
+        _share(one.data_wait_share),
+        _share(one.together_share),
+        _time(one.epoch_seconds),
+        "" if row.speed_up is None else f"{row.speed_up:.2f}x",
+        _share(row.efficiency),
+        _number(one.usd_per_hour),
+        _number(row.usd),
+    ]
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.3g} s" if seconds < 60 else duration(seconds)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _share(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.0f} %"

@@ -1,0 +1,86 @@
+"""A probe of real programs: one that trains twice as quickly on two machines, and one of AI Platform's kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Server
+
+pytestmark = pytest.mark.live
+
+PROGRAM = """
+import time, stoker
+for batch in stoker.reading(range(100_000)):
+    time.sleep(0.005)
+    stoker.step(examples=32)
+"""
+TORCH = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+loader = DataLoader(TensorDataset(torch.ones(1024, 64), torch.ones(1024, 1)), batch_size=32, shuffle=True)
+for epoch in range(100_000):
+    for batch, wanted in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(batch), wanted).backward()
+        optimizer.step()
+"""
+CONFIG = """
+trainingInput:
+  scaleTier: CUSTOM
+  masterType: n1-standard-8
+  masterConfig: {acceleratorConfig: {count: 1, type: NVIDIA_TESLA_T4}}
+  parameterServerCount: 1
+  parameterServerType: n1-standard-4
+  region: us-central1
+  pythonModule: trainer.task
+  jobDir: gs://probes/x
+"""
+
+
+def test_a_script_for_one_device_on_one_and_on_two_machines(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TORCH)
+    flags = ("--try=cpu,2*cpu,1xT4", "--name=both", "--seconds=3s", "--json")
+    done = server.cli("probe", *flags, "--", "python", "train.py", cwd=tmp_path, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    one, two, gpu = told["candidates"]
+    assert told["unit"] == "epoch" and one["speed_up"] == 1.0 and two["efficiency"] == two["speed_up"] / 2
+    assert one["measured"]["examples_per_second"] > 0 and two["measured"]["together_share"] > 0
+    assert (
+        "no node here could ever hold 1 × 1 NVIDIA_TESLA_T4" in gpu["measured"]["problem"] and "1xT4: no" in done.stderr
+    )
+    assert told["advice"][0].startswith("2*cpu: ") and told["advice"][-1].startswith("→ ")
+    assert [server.client.details("local", job)["state"] for job in ("both_cpu", "both_2_cpu")] == ["CANCELLED"] * 2
+    scaling = server.client.steps("local", "both_2_cpu")["scaling"]
+    assert (scaling["probe"], scaling["devices"], scaling["probe_devices"]) == ("both_cpu", 2, 1)
+    assert "as quick on 2 as on one device in both_cpu" in server.cli("metrics", "both_2_cpu").stderr
+
+
+def test_a_job_of_ai_platform_with_prices(server: Server, tmp_path: Path) -> None:
+    package = tmp_path / "trainer"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "task.py").write_text(PROGRAM)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    flags = ("--try=cpu,2*cpu", "--name=paid", "--seconds=2s", "--config=config.yaml", "--package-path=trainer")
+    done = server.cli("probe", *flags, cwd=tmp_path, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    header, one, two, *said = done.stdout.splitlines()
+    assert header.split()[-1] == "USD/EPOCH" and "1 x n1-standard-8" in one and "2 x n1-standard-8" in two
+    assert float(two.split()[-2]) == pytest.approx(2 * float(one.split()[-2]), rel=0.01), "twice the price by the hour"
+    assert said[-1].startswith("→ ")
+    shown = server.client.job("local", "paid_2_cpu")
+    assert shown["labels"] == {"stoker-probe": "paid", "stoker-distribute": "auto"}
+    assert shown["trainingInput"]["jobDir"] == "gs://probes/x/probe/paid_2_cpu"
+    assert "parameterServerCount" not in shown["trainingInput"], "a chief, and workers like it"
+
+
+def test_without_a_program_it_says_how(server: Server, tmp_path: Path) -> None:
+    done = server.cli("probe", "--try=cpu", cwd=tmp_path)
+    assert done.returncode == 2 and "stoker probe --try HARDWARE -- python train.py" in done.stderr
