@@ -79,6 +79,8 @@ def test_a_speed_up_is_of_examples_or_of_epochs() -> None:
 
     assert speed_up([of(0.1, 320), of(0.1, 320)], [of(0.1, 400)]) == pytest.approx(1.6)
     assert speed_up([of(0.1, 0, 50), of(0.1, 0, 50)], [of(0.1, 0, 100)]) == pytest.approx(2.0)
+    copies = [of(0.1, 320, 100), of(0.1, 320, 100)]
+    assert speed_up(copies, [of(0.1, 320, 100)]) == pytest.approx(1.0), "each goes through all of it"
     assert speed_up([of(0.1, 0)], [of(0.1, 400)]) is None and speed_up([], [of(0.1, 400)]) is None
 
 

@@ -130,6 +130,22 @@ def test_a_loop_of_a_programs_own(tmp_path: Path) -> None:
     assert told[-1]["values"] == {"loss": 1.5, "accuracy": 0.5}
 
 
+UNKNOWN_LENGTH = """
+import stoker
+class Stream:
+    def __iter__(self):
+        return iter(range(3))
+    def __len__(self):
+        raise TypeError("a stream has no length")
+for item in stoker.reading(Stream()):
+    stoker.step()
+"""
+
+
+def test_a_stream_has_no_length_whatever_it_has(tmp_path: Path) -> None:
+    assert [window["step"] for window in run(UNKNOWN_LENGTH, tmp_path)] == [1, 3]
+
+
 def test_outside_of_a_job_and_switched_off_nothing_is_told(tmp_path: Path) -> None:
     assert run(LOOP, tmp_path, STOKER_STEP_METRICS="none") == []
     done = subprocess.run([sys.executable, "-c", LOOP], env={}, capture_output=True, text=True, timeout=60)

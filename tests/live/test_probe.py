@@ -1,8 +1,9 @@
-"""A probe of real programs: one that trains twice as quickly on two machines, and one of AI Platform's kind."""
+"""A probe of real programs: a script for one device on one and two machines, and a job of AI Platform's kind."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,11 @@ def test_a_script_for_one_device_on_one_and_on_two_machines(server: Server, tmp_
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     one, two, gpu = told["candidates"]
-    assert told["unit"] == "epoch" and one["speed_up"] == 1.0 and two["efficiency"] == two["speed_up"] / 2
+    assert told["unit"] == "epoch" and one["speed_up"] == 1.0 and two["measured"]["in_step"] == 2
+    epochs = [found["measured"]["epoch_seconds"] for found in (one, two)]
+    rates = [found["measured"]["steps_per_second"] for found in (one, two)]
+    assert [e * r for e, r in zip(epochs, rates, strict=True)] == pytest.approx([32, 16]), "each reads its half"
+    assert two["speed_up"] == pytest.approx(epochs[0] / epochs[1])
     assert one["measured"]["examples_per_second"] > 0 and two["measured"]["together_share"] > 0
     assert (
         "no node here could ever hold 1 × 1 NVIDIA_TESLA_T4" in gpu["measured"]["problem"] and "1xT4: no" in done.stderr
@@ -74,7 +79,9 @@ def test_a_job_of_ai_platform_with_prices(server: Server, tmp_path: Path) -> Non
     header, one, two, *said = done.stdout.splitlines()
     assert header.split()[-1] == "USD/EPOCH" and "1 x n1-standard-8" in one and "2 x n1-standard-8" in two
     assert float(two.split()[-2]) == pytest.approx(2 * float(one.split()[-2]), rel=0.01), "twice the price by the hour"
-    assert said[-1].startswith("→ ")
+    assert 0.8 < float(re.findall(r"([\d.]+)x ", two)[0]) < 1.2, "two copies, each of which goes through all of it"
+    assert "2*cpu: whether its 2 train as one is not known (nobody has looked)" in said
+    assert said[-1] == "→ cpu is enough: nothing larger is clearly quicker"
     shown = server.client.job("local", "paid_2_cpu")
     assert shown["labels"] == {"stoker-probe": "paid", "stoker-distribute": "auto"}
     assert shown["trainingInput"]["jobDir"] == "gs://probes/x/probe/paid_2_cpu"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ import click
 
 from stoker.client.job_body import Accelerator
 from stoker.core.durations import checkpoints_of, seconds_of
+from stoker.core.errors import BadSpec, Violation
 from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -79,6 +80,14 @@ def read_checkpoints(_: click.Context, __: click.Parameter, value: str | None) -
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     return value
+
+
+def variables_of(pairs: Sequence[str]) -> dict[str, str]:
+    """`--env NAME=VALUE`, once or several times. Raises BadSpec."""
+    wrong = [pair for pair in pairs if "=" not in pair or not pair.partition("=")[0]]
+    if wrong:
+        raise BadSpec([Violation("--env", f"{wrong[0]!r} is not NAME=VALUE")])
+    return dict(pair.partition("=")[::2] for pair in pairs)
 
 
 def dry_run_flags(function: Function) -> Function:

@@ -11,6 +11,8 @@ SAME_SPEED = 0.9
 INPUT_BOUND = 1 / 3
 """From such a share of its time on, a training waits for data above all (control/steps.py)."""
 
+EPOCH, EXAMPLES, STEPS = "epoch", "million examples", "1000 steps"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
@@ -20,8 +22,10 @@ class Measured:
     job: str = ""
     problem: str = ""  # why nothing was measured; empty: it was
     machines: str = ""
+    size: str = ""  # of each machine: its type, or its vCPUs
     kind: str = ""  # the accelerator; empty: none
     devices: int = 1  # accelerators, or machines without any
+    in_step: int | None = None  # so many copies of the model train as one; None: nobody has looked
     steps_per_second: float | None = None  # of the chief
     examples_per_second: float | None = None
     data_wait_share: float | None = None  # of the replica that waits most
@@ -29,14 +33,21 @@ class Measured:
     epoch_seconds: float | None = None
     usd_per_hour: float | None = None
 
+    @property
+    def busy_share(self) -> float | None:
+        """What is left of its time when it waits neither for data nor for others. None: not known."""
+        if self.data_wait_share is None:
+            return None
+        return max(0.0, 1 - self.data_wait_share - (self.together_share or 0.0))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The same beside the first that was measured."""
+    """The same beside the first that trained."""
 
     measured: Measured
-    speed_up: float | None  # None: they have no measure in common
-    efficiency: float | None  # of more devices of the same kind; None: they are no more of it
+    speed_up: float | None  # None: it did not train
+    efficiency: float | None  # of more devices of the same kind; None: they are no more of it, or it cannot be told
     usd: float | None  # per unit
 
 
@@ -44,7 +55,7 @@ class Compared:
 class Comparison:
     """All of them."""
 
-    unit: str  # what is priced: `epoch`, `million examples`, `1000 steps`
+    unit: str  # what is compared and priced: EPOCH, EXAMPLES or STEPS
     rows: Sequence[Compared]
 
     @property
@@ -54,93 +65,111 @@ class Comparison:
 
 
 def compared(found: Sequence[Measured]) -> Comparison:
-    """Set them beside the first that trained."""
-    trained = [one for one in found if not one.problem]
-    if trained and all(one.examples_per_second for one in trained):
-        speeds = {one.candidate: one.examples_per_second or 0.0 for one in trained}
-    elif trained and all(one.epoch_seconds for one in trained):
-        speeds = {one.candidate: 1 / (one.epoch_seconds or 1.0) for one in trained}
-    else:
-        speeds = {one.candidate: one.steps_per_second or 0.0 for one in trained}
+    """Set them beside the first that trained, by what is known of all."""
+    trained = [one for one in found if not one.problem and one.steps_per_second]
     unit, hours = _unit(trained)
-    rows = []
-    for one in found:
-        speed, base = speeds.get(one.candidate), trained[0] if trained else one
-        speed_up = speed / speeds[base.candidate] if speed and speeds[base.candidate] else None
-        grows = one.kind == base.kind and one.devices > base.devices
-        usd = one.usd_per_hour * hours[one.candidate] if one.usd_per_hour is not None and speed_up else None
-        rows.append(
-            Compared(
-                measured=one,
-                speed_up=speed_up,
-                efficiency=speed_up * base.devices / one.devices if speed_up and grows else None,
-                usd=usd,
-            )
-        )
-    return Comparison(unit=unit, rows=rows)
+    return Comparison(unit=unit, rows=[_beside(one, trained, unit, hours) for one in found])
+
+
+def _beside(one: Measured, trained: Sequence[Measured], unit: str, hours: dict[str, float]) -> Compared:
+    if one not in trained:
+        return Compared(measured=one, speed_up=None, efficiency=None, usd=None)
+    base = trained[0]
+    speed_up = hours[base.candidate] / hours[one.candidate]
+    is_more = one.kind == base.kind and one.devices > base.devices and (bool(one.kind) or one.size == base.size)
+    return Compared(
+        measured=one,
+        speed_up=speed_up,
+        efficiency=speed_up * base.devices / one.devices if is_more and unit != STEPS else None,
+        usd=None if one.usd_per_hour is None else one.usd_per_hour * hours[one.candidate],
+    )
 
 
 def _unit(trained: Sequence[Measured]) -> tuple[str, dict[str, float]]:
-    """What all can be priced by, and how many hours each takes for it."""
+    """What all can be measured by, and how many hours each takes for it.
+
+    Epochs come first: copies that go each through all the data have more examples a second, and are no quicker.
+    """
     if all(one.epoch_seconds for one in trained):
-        return "epoch", {one.candidate: (one.epoch_seconds or 0.0) / 3600 for one in trained}
+        return EPOCH, {one.candidate: (one.epoch_seconds or 0.0) / 3600 for one in trained}
     if all(one.examples_per_second for one in trained):
-        return "million examples", {one.candidate: 1e6 / (one.examples_per_second or 1.0) / 3600 for one in trained}
-    return "1000 steps", {one.candidate: 1e3 / (one.steps_per_second or 1.0) / 3600 for one in trained}
+        return EXAMPLES, {one.candidate: 1e6 / (one.examples_per_second or 1.0) / 3600 for one in trained}
+    return STEPS, {one.candidate: 1e3 / (one.steps_per_second or 1.0) / 3600 for one in trained}
 
 
 def advice(found: Comparison) -> Iterator[str]:
-    """What the numbers say, for people: each beside the first, and last which to take."""
+    """What the numbers say, for people: each beside the first, what is doubtful, and last which to take."""
     trained = found.measured
     if not trained:
         yield "nothing could be measured, so there is nothing to recommend"
         return
-    base = trained[0]
     for row in trained[1:]:
-        dearer = _dearer(row.usd, base.usd)
-        yield f"{row.measured.candidate}: {_times(row, base)}" + (f", {dearer} per {found.unit}" if dearer else "")
-    if len(trained) > 1:
+        efficiency = "" if row.efficiency is None else f" ({_percent(row.efficiency)} efficiency)"
+        parts = [_times(row, trained[0]) + efficiency, _dearer(row.usd, trained[0].usd, f" per {found.unit}")]
+        yield f"{row.measured.candidate}: {', '.join(filter(None, parts))}"
+    yield from _doubts(found)
+    if len(trained) > 1 and not _is_by_unequal_steps(found):
         yield _choice(trained, found.unit)
 
 
+def _doubts(found: Comparison) -> Iterator[str]:
+    for row in found.measured:
+        one = row.measured
+        if one.devices > 1 and one.in_step != one.devices:
+            seen = "nobody has looked" if one.in_step is None else f"{one.in_step} was seen"
+            yield f"{one.candidate}: whether its {one.devices} train as one is not known ({seen})"
+    if _is_by_unequal_steps(found):
+        yield (
+            "→ compared by steps alone, and a step may hold more examples on more devices: have the program tell them, by "
+            "stoker.step(examples=…)"
+        )
+
+
+def _is_by_unequal_steps(found: Comparison) -> bool:
+    return found.unit == STEPS and len({row.measured.devices for row in found.measured}) > 1
+
+
 def _choice(trained: Sequence[Compared], unit: str) -> str:
+    are_priced = all(row.usd is not None for row in trained)
+
+    def burden(row: Compared) -> tuple[float, bool, int]:
+        """What it takes away from others: its price by the hour, or its devices where not all prices are known."""
+        one = row.measured
+        return ((one.usd_per_hour or 0.0) if are_priced else 0.0, bool(one.kind), one.devices)
+
     quickest = max(trained, key=_speed)
-    enough = min((row for row in trained if _speed(row) >= SAME_SPEED * _speed(quickest)), key=_burden)
+    enough = min((row for row in trained if _speed(row) >= SAME_SPEED * _speed(quickest)), key=burden)
     name, waits = enough.measured.candidate, enough.measured.data_wait_share or 0.0
-    if any(_burden(row) > _burden(enough) and _speed(row) < _speed(enough) / SAME_SPEED for row in trained):
+    if enough is min(trained, key=burden):
         because = "nothing larger is clearly quicker"
         if waits >= INPUT_BOUND:
-            because = f"it waits for data {100 * waits:.0f} % of its time, which larger hardware does not change"
-        if enough is min(trained, key=_burden):
-            return f"→ {name} is enough: {because}"
-    if any(row.usd is None for row in trained):
-        best = f", at {100 * enough.efficiency:.0f} % efficiency" if enough.efficiency is not None else ""
-        return f"→ {name} is the quickest{best}; not all prices are known here, so the choice is yours"
+            because = f"it waits for data {_percent(waits)} of its time, which larger hardware does not change"
+        return f"→ {name} is enough: {because}"
+    praise = "the quickest" if enough is quickest else "as quick as any"
+    if not are_priced:
+        return f"→ {name} is {praise}; not all prices are known here, so the choice is yours"
     cheapest = min(trained, key=lambda row: row.usd or 0.0)
     if cheapest is enough:
-        return f"→ {name}: the quickest, and the cheapest per {unit}"
-    dearer = _dearer(enough.usd, cheapest.usd)
-    return f"→ {cheapest.measured.candidate} is the cheapest per {unit}; {name} is {_times(enough, cheapest)}, {dearer}"
+        return f"→ {name}: {praise}, and the cheapest per {unit}"
+    parts = [_times(enough, cheapest), _dearer(enough.usd, cheapest.usd, "")]
+    return f"→ {cheapest.measured.candidate} is the cheapest per {unit}; {name} is {', '.join(filter(None, parts))}"
 
 
 def _speed(row: Compared) -> float:
     return row.speed_up or 0.0
 
 
-def _burden(row: Compared) -> tuple[float, bool, int]:
-    """What it takes away from others: its price by the hour, or the devices where none is known."""
-    return (row.measured.usd_per_hour or 0.0, bool(row.measured.kind), row.measured.devices)
+def _times(row: Compared, other: Compared) -> str:
+    return f"{_speed(row) / _speed(other):.2f}x as quick as {other.measured.candidate}"
 
 
-def _times(row: Compared, base: Compared) -> str:
-    factor = _speed(row) / _speed(base)
-    text = f"{factor:.2f}x as quick as {base.measured.candidate}"
-    return f"{text} ({100 * row.efficiency:.0f} % efficiency)" if row.efficiency is not None else text
-
-
-def _dearer(usd: float | None, other: float | None) -> str:
-    """`20 % dearer`; empty: not known."""
+def _dearer(usd: float | None, other: float | None, what: str) -> str:
+    """`20 % dearer per epoch`; empty: not known."""
     if usd is None or not other:
         return ""
     percent = round(100 * (usd / other - 1))
-    return "as dear" if not percent else f"{abs(percent)} % {'dearer' if percent > 0 else 'cheaper'}"
+    return f"{abs(percent)} % {'dearer' if percent > 0 else 'cheaper'}{what}" if percent else f"as dear{what}"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"

@@ -71,7 +71,7 @@ def merge(
     body: Mapping[str, Any], flags: Mapping[str, Any], *, name: str | None, user_args: Sequence[str] | None
 ) -> dict[str, Any]:
     """The Job that the file and the flags together ask for. The packages are added later, when they are uploaded."""
-    job: dict[str, Any] = _camel_keys(copy.deepcopy(dict(body)))
+    job: dict[str, Any] = camel_keys(copy.deepcopy(dict(body)))
     if name:
         job["jobId"] = name
     if flags.get("labels") is not None:
@@ -83,7 +83,7 @@ def merge(
         job["trainingInput"] = {}
     if not isinstance(job["trainingInput"], dict):
         return job  # the rules of a job say what is wrong with it
-    training = job["trainingInput"] = _camel_keys(job["trainingInput"])
+    training = job["trainingInput"] = camel_keys(job["trainingInput"])
     training.update({field: flags[flag] for flag, field in _FIELDS if flags.get(flag) is not None})
     if flags.get("scale_tier"):
         training["scaleTier"] = flags["scale_tier"].upper().replace("-", "_")
@@ -94,7 +94,7 @@ def merge(
     if flags.get("kms_key"):
         training["encryptionConfig"] = {"kmsKeyName": _kms_key(flags)}
     if flags.get("priority") is not None:
-        training["scheduling"] = {**_camel_keys(_table(training.get("scheduling"))), "priority": flags["priority"]}
+        training["scheduling"] = {**camel_keys(_table(training.get("scheduling"))), "priority": flags["priority"]}
     if user_args is not None:
         training["args"] = list(user_args)
     return job
@@ -122,7 +122,7 @@ def _merge_role(training: dict[str, Any], flags: Mapping[str, Any], flag: str, r
         training[f"{role}Type"] = flags[f"{prefix}_machine_type"]
     if flags.get(f"{prefix}_count") is not None:
         training[f"{role}Count"] = str(flags[f"{prefix}_count"])
-    config = _camel_keys(_table(training.get(f"{role}Config")))
+    config = camel_keys(_table(training.get(f"{role}Config")))
     if flags.get(f"{prefix}_accelerator"):
         accelerator: Accelerator = flags[f"{prefix}_accelerator"]
         config["acceleratorConfig"] = {"count": str(accelerator.count), "type": accelerator.type}
@@ -158,6 +158,6 @@ def _table(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, dict) else {}
 
 
-def _camel_keys(table: dict[Any, Any]) -> dict[str, Any]:
+def camel_keys(table: dict[Any, Any]) -> dict[str, Any]:
     """The same table with its keys in the spelling of the flags' fields: a file may say `master_type` (contract, section 0)."""
     return {re.sub(r"(?<=[a-z0-9])_([a-z])", lambda m: m[1].upper(), str(key)): part for key, part in table.items()}

@@ -10,13 +10,14 @@ import copy
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from stoker.core.errors import BadSpec, Conflict, NotReady, Violation
+from stoker.core.errors import BadSpec, Conflict, NotReady, StokerError, Violation
 from stoker.core.states import FINAL_JOB_STATES
 
 from .comparison import Measured
+from .job_body import camel_keys
 
 Row = Mapping[str, Any]
 
@@ -24,10 +25,11 @@ LABEL = "stoker-probe"
 """What jobs of a probe are marked with, by which the server finds how one replica trains (scaling efficiency)."""
 
 _CANDIDATE = re.compile(
-    r"(?:(?P<machines>\d{1,4})\*)?(?P<what>cpu|(?:(?P<count>\d{1,3})x)?(?P<name>[\w.-]+?))(?:@(?P<host>[\w-]+))?"
+    r"(?:(?P<machines>\d{1,4})\*)?(?P<what>(?i:cpu)|(?:(?P<count>\d{1,3})x)?(?P<name>[\w.-]+?))(?:@(?P<host>[\w-]+))?"
 )
 _HOW = "write cpu, 2xT4, 3*1xT4 (three machines), 2xT4@n1-standard-16 or n1-standard-8, several with commas"
 _LOOK_SECONDS = 1.0
+_END_SECONDS = 120.0
 _MOST_POINTS = 1000
 ANY = "GPU"
 """Of whichever type: for plain commands, which need not name one."""
@@ -59,9 +61,11 @@ def candidates_of(text: str) -> list[Candidate]:
     found = [_candidate(part.strip()) for part in text.split(",") if part.strip()]
     if not found:
         raise BadSpec([Violation("--try", "names nothing to try")], fix=_HOW)
-    twice = sorted({one.text for one in found if [other.name for other in found].count(one.name) > 1})
-    if twice:
-        raise BadSpec([Violation("--try", f"{twice[0]!r} is there twice")])
+    seen = dict[Any, str]()
+    for one in found:
+        same = seen.setdefault(replace(one, text=""), one.text)
+        if same is not one.text:
+            raise BadSpec([Violation("--try", f"{one.text!r} is there twice")])
     return found
 
 
@@ -76,7 +80,7 @@ def _candidate(text: str) -> Candidate:
     carrier = find_machine_type(host) if host else None
     if host and carrier is None:
         raise BadSpec([Violation("--try", f"{host[:80]!r} is no machine type")], fix="see stoker machines")
-    if parts["what"] == "cpu":
+    if parts["what"].lower() == "cpu":
         if carrier is not None and carrier.accelerator:
             raise BadSpec([Violation("--try", f"{host} has accelerators built in: write {host} alone")])
         return Candidate(text=text, machines=machines, machine_type=host)
@@ -105,9 +109,9 @@ def body_of(body: Mapping[str, Any], candidate: Candidate) -> dict[str, Any]:
         raise BadSpec([Violation("--try", "which GPU? A job names its type")], fix=_HOW)
     job = copy.deepcopy(dict(body))
     asked = job["trainingInput"]
-    machine, config = _machine(asked, candidate), dict(asked.get("masterConfig") or {})
+    machine, config = _machine(asked, candidate), camel_keys(table_of(asked, "masterConfig"))
     config.pop("acceleratorConfig", None)
-    if candidate.count and not _is_built_in(machine):
+    if candidate.count and (candidate.accelerator, candidate.count) != _built_in(machine):
         config["acceleratorConfig"] = {"count": str(candidate.count), "type": candidate.accelerator}
     roles = ("parameterServer", "evaluator", "worker")
     for field in [f"{role}{part}" for role in roles for part in ("Type", "Count", "Config")]:
@@ -119,16 +123,29 @@ def body_of(body: Mapping[str, Any], candidate: Candidate) -> dict[str, Any]:
     return job
 
 
+def table_of(asked: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A part of a Job that is a table, or is not there. Raises BadSpec."""
+    found = asked.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise BadSpec([Violation(name, f"{str(found)[:80]!r} is no table")])
+    return dict(found or {})
+
+
 def _machine(asked: Mapping[str, Any], candidate: Candidate) -> str:
-    """The machine type: the candidate's, or the job's own, or the one most like it that can carry the accelerators."""
+    """The machine type: the candidate's, or the job's own, or the one most like it that can carry the accelerators.
+
+    What is no machine type stays as it is: the rules of a job say what is wrong with it.
+    """
     from stoker.hardware.explain import nearest_hosts
     from stoker.hardware.limits import valid_counts
     from stoker.hardware.machines import DEFAULT_MACHINE_TYPE, find_machine_type
 
     if candidate.machine_type:
         return candidate.machine_type
-    own = find_machine_type(str(asked.get("masterType") or "")) or find_machine_type(DEFAULT_MACHINE_TYPE)
-    assert own is not None
+    name = str(asked.get("masterType") or _of_tier(asked) or DEFAULT_MACHINE_TYPE)
+    own = find_machine_type(name)
+    if own is None:
+        return name
     if own.accelerator or own.legacy:
         own = find_machine_type(own.gce_equivalent) or own
     if not candidate.count:
@@ -136,14 +153,22 @@ def _machine(asked: Mapping[str, Any], candidate: Candidate) -> str:
     if candidate.count in valid_counts(own.name, candidate.accelerator):
         return own.name
     hosts = nearest_hosts(own, candidate.accelerator, candidate.count)
-    return hosts[0] if hosts else own.name  # the rules of a job say what is wrong with it
+    return hosts[0] if hosts else own.name
 
 
-def _is_built_in(machine_type: str) -> bool:
+def _of_tier(asked: Mapping[str, Any]) -> str:
+    """The chief's machine type in a scale tier; empty: it has none."""
+    from stoker.hardware.tiers import find_tier, tier_groups
+
+    tier = find_tier(str(asked.get("scaleTier") or ""))
+    return next((group.machine_type for group in (tier_groups(tier) if tier else ()) if group.role == "chief"), "")
+
+
+def _built_in(machine_type: str) -> tuple[str, float]:
     from stoker.hardware.machines import find_machine_type
 
     found = find_machine_type(machine_type)
-    return found is not None and bool(found.accelerator)
+    return (found.accelerator, found.accelerator_count) if found is not None else ("", 0)
 
 
 def command_of(asked: Mapping[str, Any], candidate: Candidate) -> dict[str, Any]:
@@ -179,18 +204,19 @@ class Probe:
 
     def measured(self, candidate: Candidate) -> Measured:
         """How the program trains on a candidate. What is not to be had here is a problem of it, and no error."""
+        job = ""
         try:
             job = self._submit(candidate)
-        except (BadSpec, NotReady) as error:
-            return _unmeasured(candidate, "", _why(error))
-        try:
-            problem, training = self._watch(job)
-        finally:
-            self._end(job)
-        details, took = self._client.details(self._project, job), self._client.metrics(self._project, job)
-        if problem:
-            return _unmeasured(candidate, job, problem)
-        return _measured(candidate, details, took, training)
+            try:
+                problem, training = self._watch(job)
+            finally:
+                self._end(job)
+            if problem:
+                return _unmeasured(candidate, job, problem)
+            details, took = self._client.details(self._project, job), self._client.metrics(self._project, job)
+            return _measured(candidate, details, took, training)
+        except StokerError as error:
+            return _unmeasured(candidate, job, _why(error))
 
     def _watch(self, job: str) -> tuple[str, Row]:
         """Why nothing was measured, or how it trains."""
@@ -203,8 +229,9 @@ class Probe:
                 self._said(f"{job}: {state.lower()}")
             seen = _seconds_seen(training)
             is_over = state in map(str, FINAL_JOB_STATES)
-            if seen >= self._seconds or (is_over and seen > 0):
-                return "", training
+            if seen and (seen >= self._seconds or state == "SUCCEEDED"):
+                has_rate = training["replicas"][0]["steps_per_second"]
+                return "" if has_rate else "it reports values, and tells of no steps", training
             if is_over:
                 return self._why_not(details, training), training
             if time.monotonic() > until:
@@ -222,12 +249,22 @@ class Probe:
         return "it told of no steps: in a loop of its own, call stoker.step(examples=…) once a step"
 
     def _end(self, job: str) -> None:
-        """Its machines are free when this returns."""
-        try:
-            self._client.cancel(self._project, job)
-        except Conflict:
-            pass  # it has ended by itself
-        while self._client.details(self._project, job)["state"] not in map(str, FINAL_JOB_STATES):
+        """Its machines are free when this returns, unless the server cannot be reached: then it is said how to free them."""
+        until = time.monotonic() + _END_SECONDS
+        while True:
+            try:
+                if self._client.details(self._project, job)["state"] in map(str, FINAL_JOB_STATES):
+                    return
+                self._client.cancel(self._project, job)
+            except Conflict:
+                pass  # it stops already, or has ended meanwhile
+            except StokerError as error:
+                if time.monotonic() > until:
+                    self._said(f"{job} may still run ({error}): stoker jobs cancel {job}")
+                    return
+            if time.monotonic() > until:
+                self._said(f"{job} is being stopped, which takes long")
+                return
             time.sleep(_LOOK_SECONDS / 4)
 
 
@@ -241,8 +278,9 @@ def _too_slow(training: Row) -> str:
     return "it trains, but slowly" if training["replicas"] else "it has told of no steps"
 
 
-def _why(error: BadSpec | NotReady) -> str:
-    return "; ".join(violation.description for violation in error.violations) or str(error)
+def _why(error: StokerError) -> str:
+    violations = error.violations if isinstance(error, BadSpec | NotReady) else ()
+    return "; ".join(violation.description for violation in violations) or str(error)
 
 
 def _unmeasured(candidate: Candidate, job: str, problem: str) -> Measured:
@@ -260,8 +298,10 @@ def _measured(candidate: Candidate, details: Row, took: Row, training: Row) -> M
         candidate=candidate.text,
         job=details["name"],
         machines=f"{details['replicas']} x {_size(details['machines'][0])}",
+        size=_size(details["machines"][0]),
         kind=candidate.accelerator,
         devices=candidate.devices,
+        in_step=training["replicas_in_step"],
         steps_per_second=rate,
         examples_per_second=sum(examples) if all(examples) else None,
         data_wait_share=_most(replicas, "data_wait_share"),

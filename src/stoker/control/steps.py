@@ -117,7 +117,7 @@ def speed_up(training: Sequence[Progress], other: Sequence[Progress]) -> float |
     """How many times as quick as another one a training goes through its data. None: they have no measure in common."""
     if not training or not other:
         return None
-    for measure in (_examples_per_second, _epochs_per_second):
+    for measure in (_epochs_per_second, _examples_per_second):
         speed, base = measure(training), measure(other)
         if speed and base:
             return speed / base

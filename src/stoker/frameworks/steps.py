@@ -18,7 +18,7 @@ import json
 import math
 import os
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Sized, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, TypeVar
 
 from .cluster import cluster_of
 from .events import EventFile
@@ -305,10 +305,18 @@ def report(**values: Any) -> None:
         found.report(values)
 
 
+def length_of(data: Any) -> int:
+    """How many items data have; 0: that is not known."""
+    try:
+        return len(data)
+    except Exception:  # a stream, whatever it says of itself
+        return 0
+
+
 def reading(data: Iterable[Item]) -> Iterator[Item]:
     """Go through data, and measure how long the training waits for it: `for batch in stoker.reading(loader)`."""
     found = meter()
-    items, length = iter(data), len(data) if isinstance(data, Sized) else 0
+    items, length = iter(data), length_of(data) if found is not None else 0
     while True:
         began = time.perf_counter()
         try:

@@ -13,7 +13,7 @@ import time
 from importlib import import_module
 from typing import Any, Callable, Dict, Mapping, Set
 
-from .steps import Meter, meter
+from .steps import Meter, length_of, meter
 from .together import is_aside
 from .words import say
 
@@ -115,7 +115,7 @@ class Steps:
             self._read.add(id(loader))
             self._waited += seconds
             self._batch = size_of(batch)
-            self._epoch_batches = _length(loader)
+            self._epoch_batches = length_of(loader)
 
     def _meet_loss(self) -> None:
         tensor = self._torch.Tensor
@@ -191,14 +191,6 @@ class Steps:
             return {}
         named = {"loss": self._loss, "learning_rate": self._rate}
         return {name: value for name, value in named.items() if value is not None}
-
-
-def _length(loader: Any) -> int:
-    """How many batches an epoch has; 0: that is not known."""
-    try:
-        return len(loader)
-    except Exception:  # a stream has none
-        return 0
 
 
 def size_of(batch: Any, depth: int = 0) -> int:

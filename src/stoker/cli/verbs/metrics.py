@@ -70,6 +70,10 @@ def _show(training: Row) -> None:
         "STEPS/S SO FAR",
     ]
     show.table(headers, [_row(replica) for replica in training["replicas"]])
+    chief = training["replicas"][0]
+    if chief["epoch_steps"] and chief["step_seconds"]:
+        seconds = _time(chief["epoch_steps"] * chief["step_seconds"])
+        show.progress(f"an epoch has {chief['epoch_steps']} steps: {seconds}, without evaluating and saving")
     rows = list(_values(training["replicas"]))
     if rows:
         show.say("")

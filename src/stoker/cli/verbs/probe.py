@@ -12,16 +12,20 @@ from typing import Any
 import click
 
 from stoker.cli import session, show
-from stoker.cli.job_flags import UserArgsCommand, job_flags, read_duration
+from stoker.cli.job_flags import UserArgsCommand, job_flags, read_duration, variables_of
 from stoker.cli.outlook import duration
-from stoker.client.comparison import Compared, Comparison, advice, compared
-from stoker.client.probe import LABEL, Candidate, Probe, body_of, candidates_of, command_of
+from stoker.client.comparison import Compared, Comparison, Measured, advice, compared
+from stoker.client.job_body import camel_keys, check_name
+from stoker.client.probe import LABEL, Candidate, Probe, body_of, candidates_of, command_of, table_of
 from stoker.core.durations import duration_of
 from stoker.core.errors import BadSpec, Violation
 
-_OF_JOBS = ("config_file", "module_name", "package_path", "packages")
+_OF_JOBS = ("config_file", "module_name", "package_path", "packages", "master_image_uri")
+_OF_COMMANDS = (
+    *("distribute", "precision", "learning_rate_rule", "checkpoints"),
+    *("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds"),
+)
 _END_SECONDS = 60.0
-_OF_COMMANDS = ("distribute", "precision", "learning_rate_rule", "checkpoints", "queue", "priority", "preemptible")
 
 
 @click.command("probe", cls=UserArgsCommand)
@@ -54,6 +58,9 @@ _OF_COMMANDS = ("distribute", "precision", "learning_rate_rule", "checkpoints", 
     "--cpus", type=click.FloatRange(0.1, 1024), default=1.0, help="Of a plain command: vCPUs for each replica."
 )
 @click.option("--memory", type=click.FloatRange(0, 65536), default=0.0, help="Of a plain command: memory in GB.")
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME=VALUE", help="Of a plain command: a variable; repeatable."
+)
 @job_flags
 @session.project_option
 @session.json_option
@@ -65,6 +72,7 @@ def command(
     name: str | None,
     cpus: float,
     memory: float,
+    variables: tuple[str, ...],
     project: str | None,
     as_json: bool,
     **flags: Any,
@@ -73,38 +81,43 @@ def command(
 
     stoker probe --try "1xT4,2xT4,cpu" --config config.yaml, or with a plain command: stoker probe --try "cpu,2*cpu" -- python
     train.py. Each is a job, one after the other, and ended as soon as enough was seen. A script for one device is distributed
-    (--distribute auto) where there are several. The first of the list is what the others are compared with.
+    (--distribute auto) where there are several. The first that trains is what the others are compared with.
     """
+    for flag, value in (("--seconds", seconds), ("--limit", limit_seconds)):
+        if value <= 0:
+            raise click.UsageError(f"{flag}: more than 0 seconds", click.get_current_context())
     candidates = candidates_of(tries)
     base = name or f"probe_{time.strftime('%m%d_%H%M%S')}"
-    most_seconds = limit_seconds + seconds + _END_SECONDS  # should nobody be there any more to end it
-    shape = {"vcpus": cpus, "memory_gb": memory}
-    submit = _submitter(base, session.the_project(project), flags, shape, most_seconds)
-    probe = Probe(
-        session.client(),
-        session.the_project(project),
-        submit,
-        seconds=seconds,
-        limit_seconds=limit_seconds,
-        said=show.progress,
-    )
-    rows = []
     for candidate in candidates:
-        show.progress(f"tries {candidate.text}")
-        rows.append(probe.measured(candidate))
-        if rows[-1].problem:
-            show.warn(f"{candidate.text}: {rows[-1].problem}")
-    found = compared(rows)
-    if as_json:
-        told = [asdict(row) for row in found.rows]
-        show.data({"name": base, "unit": found.unit, "candidates": told, "advice": list(advice(found))})
-    else:
-        _show(found)
+        check_name(_job_name(base, candidate))
+    project = session.the_project(project)
+    most_seconds = limit_seconds + seconds + _END_SECONDS  # should nobody be there any more to end it
+    shape = {"vcpus": cpus, "memory_gb": memory, "env": variables_of(variables)}
+    submit = _submitter(base, project, flags, shape, most_seconds)
+    probe = Probe(session.client(), project, submit, seconds=seconds, limit_seconds=limit_seconds, said=show.progress)
+    rows: list[Measured] = []
+    try:
+        for candidate in candidates:
+            show.progress(f"tries {candidate.text}")
+            rows.append(probe.measured(candidate))
+            if rows[-1].problem:
+                show.warn(f"{candidate.text}: {rows[-1].problem}")
+    finally:  # what was measured before somebody interrupts it is shown, too
+        found = compared(rows)
+        if as_json:
+            told = [asdict(row) | {"busy_share": row.measured.busy_share} for row in found.rows]
+            show.data({"name": base, "unit": found.unit, "candidates": told, "advice": list(advice(found))})
+        elif rows:
+            _show(found)
     return 0 if found.measured else 1
 
 
+def _job_name(base: str, candidate: Candidate) -> str:
+    return f"{base}_{candidate.name}"
+
+
 def _submitter(
-    base: str, project: str, flags: dict[str, Any], shape: dict[str, float], most_seconds: float
+    base: str, project: str, flags: dict[str, Any], shape: dict[str, Any], most_seconds: float
 ) -> Callable[[Candidate], str]:
     """What submits a candidate's job. The program is uploaded once."""
     label = {LABEL: re.sub(r"[^a-z0-9_-]", "_", base.lower())[:63]}
@@ -115,20 +128,22 @@ def _submitter(
 
         def submit_job(candidate: Candidate) -> str:
             job = body_of(body, candidate)
-            job["jobId"] = f"{base}_{candidate.name}"
-            labels = {**_several(candidate, "stoker-distribute"), **(job.get("labels") or {}), **label}
-            job["labels"] = labels
-            limit = {"maxRunningTime": duration_of(most_seconds)}
-            job["trainingInput"]["scheduling"] = {**(job["trainingInput"].get("scheduling") or {}), **limit}
-            if job["trainingInput"].get("jobDir"):
-                job["trainingInput"]["jobDir"] = _folder(job["trainingInput"]["jobDir"], job["jobId"])
+            asked = job["trainingInput"]
+            job |= {
+                "jobId": _job_name(base, candidate),
+                "labels": {**_several(candidate, "stoker-distribute"), **table_of(job, "labels"), **label},
+            }
+            scheduling = camel_keys(table_of(asked, "scheduling"))
+            asked["scheduling"] = {**scheduling, "maxRunningTime": duration_of(most_seconds)}
+            if isinstance(asked.get("jobDir"), str):
+                asked["jobDir"] = _folder(asked["jobDir"], job["jobId"])
             return str(client.submit(project, job)["jobId"])
 
         return submit_job
     asked = {**_plain(flags, user_args), **shape}
 
     def submit_command(candidate: Candidate) -> str:
-        name = f"{base}_{candidate.name}"
+        name = _job_name(base, candidate)
         job = command_of({**_several(candidate, "distribute"), **asked, "name": name}, candidate)
         job |= {"labels": {**(flags["labels"] or {}), **label}, "max_running_seconds": most_seconds}
         if flags["job_dir"]:
@@ -169,6 +184,17 @@ def _plain(flags: dict[str, Any], words: list[str] | None) -> dict[str, Any]:
     from stoker.cli.submission import shown_progress
     from stoker.client.uploads import upload_folder
 
+    ignored = sorted(
+        name
+        for name, value in flags.items()
+        if value not in (None, ()) and name not in (*_OF_COMMANDS, "labels", "job_dir")
+    )
+    if ignored:
+        flag = f"--{ignored[0].replace('_', '-')}"
+        raise click.UsageError(
+            f"{flag} is of jobs with --config or --module-name; a plain command has --cpus and --memory",
+            click.get_current_context(),
+        )
     if not words:
         raise click.UsageError(
             "which program? stoker probe --try HARDWARE --config config.yaml, or stoker probe --try HARDWARE -- python train.py",
@@ -184,6 +210,7 @@ def _show(found: Comparison) -> None:
         "MACHINES",
         "STEPS/S",
         "EXAMPLES/S",
+        "BUSY",
         "DATA_WAIT",
         "TOGETHER",
         "EPOCH",
@@ -205,6 +232,7 @@ def _row(row: Compared) -> list[object]:
         one.machines,
         _number(one.steps_per_second),
         _number(one.examples_per_second),
+        _share(one.busy_share),
         _share(one.data_wait_share),
         _share(one.together_share),
         _time(one.epoch_seconds),

@@ -15,8 +15,9 @@ from stoker.cli.job_flags import (
     framework_flags,
     read_labels,
     scheduling_flags,
+    variables_of,
 )
-from stoker.core.errors import BadSpec, NotReady, Violation
+from stoker.core.errors import NotReady
 
 _SCHEDULING = ("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds")
 _FRAMEWORKS = ("distribute", "precision", "learning_rate_rule", "checkpoints")
@@ -94,7 +95,7 @@ def _command(words: tuple[str, ...]) -> list[str]:
 def _body(words: list[str], options: dict[str, Any]) -> dict[str, Any]:
     return {
         "command": words,
-        "env": _variables(options["variables"]),
+        "env": variables_of(options["variables"]),
         "labels": options["labels"] or {},
         "gpus": options["gpus"],
         "gpu_type": ",".join(session.accelerator(part) for part in (options["gpu_type"] or "").split(",") if part),
@@ -105,10 +106,3 @@ def _body(words: list[str], options: dict[str, Any]) -> dict[str, Any]:
         "rehearse": options["rehearse"],
         **{name: options[name] for name in (*_SCHEDULING, *_FRAMEWORKS) if options[name] is not None},
     }
-
-
-def _variables(pairs: tuple[str, ...]) -> dict[str, str]:
-    wrong = [pair for pair in pairs if "=" not in pair or not pair.partition("=")[0]]
-    if wrong:
-        raise BadSpec([Violation("--env", f"{wrong[0]!r} is not NAME=VALUE")])
-    return dict(pair.partition("=")[::2] for pair in pairs)

@@ -25,7 +25,7 @@ from stoker.control.steps import (
 )
 from stoker.core.ids import job_id, split_job_id
 from stoker.core.job import Job
-from stoker.core.spec import JobSpec
+from stoker.core.spec import Group, JobSpec, Machine, Program
 from stoker.store.logs import STEPS
 
 from .answers import a_router, answer, declares
@@ -84,10 +84,11 @@ def scaling(site: Services, job: Job, training: list[Progress]) -> Scaling | Non
     found: Scaling | None = None
     for listed in site.store.jobs(split_job_id(job.id)[0], limit=_MOST_JOBS):
         probe, count = listed.job, _devices(listed.job.spec)
-        if PROBE not in probe.labels or count >= devices or not _is_like(probe.spec, job.spec):
+        least = devices if found is None else found["probe_devices"]
+        if PROBE not in probe.labels or count >= least or not _is_like(probe.spec, job.spec):
             continue
         times = speed_up(training, training_of(site, probe.id)[1])
-        if times is not None and (found is None or count < found["probe_devices"]):
+        if times is not None:
             found = {
                 "probe": split_job_id(probe.id)[1],
                 "devices": devices,
@@ -106,9 +107,16 @@ def _devices(spec: JobSpec) -> int:
 
 def _is_like(spec: JobSpec, other: JobSpec) -> bool:
     """The same program on the same kind of hardware; it may be more of it."""
-    programs = [replace(one.program, distribute="", checkpoints="") for one in (spec, other)]
-    kinds = [(one.groups[0].machine.type, one.groups[0].machine.accelerator, one.pool == "") for one in (spec, other)]
-    return programs[0] == programs[1] and kinds[0] == kinds[1]
+    return (spec.pool == "") == (other.pool == "") and _trained(spec) == _trained(other)
+
+
+def _trained(spec: JobSpec) -> tuple[Program, Group]:
+    """What it runs, and on what: one replica of it. Packages are known by their content, wherever they were uploaded to."""
+    packages = tuple("/".join(uri.split("/")[-2:]) for uri in spec.program.packages)
+    chief = spec.groups[0]
+    machine = chief.machine if not chief.machine.accelerator else Machine(accelerator=chief.machine.accelerator)
+    program = replace(spec.program, packages=packages, distribute="", checkpoints="")
+    return program, replace(chief, count=1, machine=machine)
 
 
 def training_of(site: Services, job: str, number: int = 0) -> tuple[int | None, list[Progress], Saves]:
