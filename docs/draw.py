@@ -24,6 +24,7 @@ import click
 
 from docs.draw_api import api
 from docs.draw_failures import failures
+from docs.draw_frameworks import frameworks
 from docs.draw_site import site
 from docs.markdown import page, table
 from stoker.api.errors import STATUS
@@ -291,6 +292,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "fields.md": fields,
     "site.md": site,
     "failures.md": failures,
+    "frameworks.md": frameworks,
 }
 
 

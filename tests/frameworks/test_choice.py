@@ -54,6 +54,41 @@ def test_jax() -> None:
     assert choose_jax("none", a_cluster(2)) == "none"
 
 
+def test_parameter_servers_are_for_tf_keras() -> None:
+    cluster = a_cluster(3, servers=1)
+    assert choose_keras("auto", cluster, is_legacy=True) == choose_keras("ps", cluster, is_legacy=True) == "ps"
+    assert choose_keras("ps", a_cluster(1, role="ps", rank=-1, servers=1), is_legacy=True) == "ps"
+    assert choose_keras("none", cluster) == choose_torch("none", cluster) == choose_jax("none", cluster) == "none"
+    assert choose_keras("auto", a_cluster(1, role="evaluator", rank=-1, servers=1)) == "none"
+
+
+@pytest.mark.parametrize(
+    ("asked", "cluster", "is_legacy", "why"),
+    [
+        ("auto", a_cluster(3, servers=1), False, "fit of Keras 3 does not train with parameter servers"),
+        ("auto", a_cluster(1, role="ps", rank=-1, servers=1), False, "fit of Keras 3 does not train"),
+        ("ps", a_cluster(3), True, "the job has none"),
+        ("multiworker", a_cluster(3, servers=2), True, "no use for the job's 2 parameter servers"),
+        ("ps", a_cluster(1, servers=1), True, "there is no worker"),
+    ],
+)
+def test_what_parameter_servers_cannot(asked: str, cluster: Cluster, is_legacy: bool, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        choose_keras(asked, cluster, is_legacy=is_legacy)
+
+
+def test_other_frameworks_have_no_use_for_parameter_servers() -> None:
+    for choose in (choose_torch, choose_jax):
+        with pytest.raises(Refused, match="does not train with parameter servers, and the job has 1"):
+            choose("auto", a_cluster(2, servers=1))
+
+
+def test_parameter_servers_are_counted() -> None:
+    config = '{"cluster": {"chief": ["a:1"], "ps": ["b:1", "c:1"]}, "task": {"type": "chief", "index": 0}}'
+    assert cluster_of({"TF_CONFIG": config}).servers == 2
+    assert [cluster_of({"TF_CONFIG": bad}).servers for bad in ("", "{", "[]", '{"cluster": 3}')] == [0, 0, 0, 0]
+
+
 def test_an_evaluator_trains_alone() -> None:
     cluster = a_cluster(3, role="evaluator", rank=-1)
     assert choose_keras("auto", cluster) == choose_torch("auto", cluster) == choose_jax("auto", cluster) == "none"

@@ -144,6 +144,8 @@ def results(text: str) -> list[str]:
     return sorted(re.findall(r"result (\S+ \d+)", text))
 
 
+@pytest.mark.proves("JAX, a loop of its own", "Goes on after a kill", "at the same batch, by `checkpoint.State`")
+@pytest.mark.proves("TensorFlow, a loop of its own", "Goes on after a kill", "at the same batch, by `checkpoint.State`")
 @pytest.mark.parametrize("program", [JAX, TENSORFLOW], ids=["jax", "tensorflow"])
 def test_killed_and_told_to_stop(tmp_path: Path, program: str) -> None:
     run = Runs(tmp_path, program)
@@ -162,6 +164,9 @@ def test_variables_that_are_not_there_yet(tmp_path: Path) -> None:
     assert "build the model and its optimizer before the first loop" in done.stderr
 
 
+@pytest.mark.proves(
+    "A PyTorch loop with a `DataLoader`", "Goes on after a kill", "at the same batch, by `checkpoint.State`"
+)
 @pytest.mark.campaign
 def test_the_example_is_killed_and_goes_on(tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "examples/own_loop/torch_train.py"
@@ -180,6 +185,7 @@ def test_the_example_is_killed_and_goes_on(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.proves("A program that distributes itself", "Goes on after a kill", "DDP and FSDP, by `checkpoint.State`")
 @pytest.mark.campaign
 @pytest.mark.parametrize("way", ["ddp", "fsdp"])
 def test_workers_of_which_one_is_killed(server: Server, tmp_path: Path, way: str) -> None:

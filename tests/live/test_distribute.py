@@ -30,6 +30,9 @@ print("weights", float(np.abs(model.get_weights()[0]).sum()), "steps", int(model
 os.makedirs(os.environ["STOKER_JOB_DIR"], exist_ok=True)
 model.save(os.environ["STOKER_JOB_DIR"] + "/model.keras")
 """
+TF_KERAS = KERAS.replace("import os, sys, keras,", "import os, sys, tf_keras as keras,").replace(
+    "model.optimizer.iterations", "model.optimizer.iterations.numpy()"
+)
 TORCH = """
 import os, sys, torch
 from torch import nn
@@ -155,6 +158,8 @@ def alone(tmp_path: Path, program: str, batch: int) -> tuple[float, int]:
     return found
 
 
+@pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "Several replicas", "MultiWorkerMirroredStrategy, with Keras 3.15")
+@pytest.mark.proves("A PyTorch loop with a `DataLoader`", "Several replicas", "averaged gradients")
 @pytest.mark.parametrize("script", ["keras_train.py", pytest.param("torch_train.py", marks=pytest.mark.campaign)])
 def test_the_example_on_two_processes(server: Server, script: str) -> None:
     output = run(server, EXAMPLE, "--workers=1", "--distribute=auto", command=(script,))
@@ -164,6 +169,7 @@ def test_the_example_on_two_processes(server: Server, script: str) -> None:
     assert float(accuracy) > 0.85 and steps == "150" and others == [(accuracy, "150")], output
 
 
+@pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "One machine, several GPUs", "MirroredStrategy")
 def test_keras_on_the_devices_of_one_machine_is_keras_on_one_with_the_whole_batch(
     server: Server, tmp_path: Path
 ) -> None:
@@ -190,6 +196,22 @@ def test_torch_on_two_processes_is_torch_on_one_with_the_whole_batch(server: Ser
 
 
 @pytest.mark.campaign
+@pytest.mark.proves("tf_keras, `fit`", "Several replicas", "MultiWorkerMirroredStrategy")
+@pytest.mark.proves("tf_keras, `fit`", "One machine, several GPUs", "MirroredStrategy")
+@pytest.mark.parametrize("flags", [("--workers=1",), ("--rehearse", "--gpus=2")], ids=["workers", "gpus"])
+def test_tf_keras_is_tf_keras_on_one_with_the_whole_batch(
+    server: Server, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    (tmp_path / "program.py").write_text(TF_KERAS)
+    output = run(server, tmp_path, *flags, "--distribute=auto", "--job-dir=gs://out/old", command=("program.py", "32"))
+    assert "Strategy), 32 examples each, 64 together" in output
+    expected, steps = alone(tmp_path, TF_KERAS, 64)
+    found = results(output)
+    assert len(found) == (1 if "--rehearse" in flags else 2) and steps == 20
+    assert all(told == (pytest.approx(expected, rel=1e-4), 20) for told in found)
+
+
+@pytest.mark.campaign
 def test_two_torch_models_that_train_against_each_other_stay_in_step(server: Server, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(TWO_MODELS)
     flags = ("--workers=1", "--distribute=auto", "--job-dir=gs://out/two")
@@ -207,6 +229,9 @@ def test_torch_that_trains_in_evaluation_mode_is_refused(server: Server, tmp_pat
     assert "the model is told to evaluate (model.eval()) and trained" in output and "call model.train()" in output
 
 
+@pytest.mark.proves(
+    "JAX, a loop of its own", "Several replicas", "processes that have met; arrays are the program's affair"
+)
 def test_jax_on_two_processes(server: Server, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(JAX)
     output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",))
@@ -214,6 +239,9 @@ def test_jax_on_two_processes(server: Server, tmp_path: Path) -> None:
     assert output.count("sum 3.0 of 2 devices") == 2
 
 
+@pytest.mark.proves(
+    "A program that distributes itself", "Several replicas", "left as it is, with the variables of its cluster"
+)
 def test_a_program_that_distributes_itself_is_left_as_it_is(server: Server, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(OWN)
     output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",))

@@ -34,6 +34,7 @@ def a_job(server: Server, folder: Path, name: str, program: str, *flags: str) ->
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.proves("Any other loop", "Goes on after a kill", "at the same step, by `checkpoint.State`")
 def test_one_that_goes_on_where_it_was_is_marked(server: Server, tmp_path: Path) -> None:
     a_job(server, tmp_path, "good", GOES_ON, "--workers=1", "--checkpoints=0.3s", "--job-dir=gs://out/good")
     assert not server.client.details("local", "good")["resumable"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,18 +53,34 @@ def test_a_second_run_goes_on_from_the_checkpoint(server: Server) -> None:
     assert "epoch 9/9" in done.stdout and "epoch 8/9" not in done.stdout
 
 
+@pytest.mark.proves("A program that distributes itself", "One machine, several GPUs", "left as it is")
 def test_mirrored_strategy_over_the_devices_of_one_machine(server: Server) -> None:
     code, output = submit(server, "mirrored", "mirrored")
     assert code == 0, output
     assert "num_replicas_in_sync: 2" in output
 
 
+@pytest.mark.proves(
+    "A program that distributes itself", "Parameter servers", "left as it is; they are stopped when the chief ends"
+)
 def test_parameter_servers_are_stopped_when_the_chief_ends(server: Server) -> None:
     code, output = submit(server, "ps", "parameter_server")
     assert code == 0, output
     details = server.client.details("local", "ps")
     states = {r["name"]: r["state"] for r in details["attempts"][-1]["replicas"]}
     assert states["chief-0"] == "SUCCEEDED" and states["ps-0"] == "FAILED", "it was stopped, as it never ends by itself"
+
+
+@pytest.mark.proves("tf_keras, `fit`", "Parameter servers", "ParameterServerStrategy: the chief runs the script")
+def test_a_tf_keras_script_for_one_device_with_parameter_servers(server: Server) -> None:
+    code, output = submit(server, "served", "tf_keras_servers", "--distribute=auto")
+    assert code == 0, output
+    said = "trains on 2 workers, each at its own pace (ParameterServerStrategy, 1 parameter server), 32 examples a step"
+    assert said in output and output.count("Epoch 1/8") == 1, "the chief alone runs it"
+    ((accuracy, steps),) = re.findall(r"accuracy ([\d.]+) after (\d+) steps", output)
+    assert float(accuracy) > 0.8 and steps == "360"
+    (chief,) = server.client.steps("local", "served")["replicas"]
+    assert chief["epoch_steps"] == 45 and chief["values"]["accuracy"] > 0.9, "no worker tells of steps"
 
 
 @pytest.mark.parametrize("example", ["torch_ddp", "jax_data_parallel"])

@@ -116,6 +116,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, int]:
     return found
 
 
+@pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "Goes on after a kill", "at the same batch, bit-equal, unchanged")
 @pytest.mark.parametrize("step", [21, pytest.param(53, marks=pytest.mark.campaign)])
 def test_killed_in_the_middle_of_an_epoch(run: Runs, untouched: tuple[float, int], step: int) -> None:
     """In the first call of `fit`, and in the second."""

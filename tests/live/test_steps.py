@@ -65,6 +65,7 @@ def metrics(server: Server, folder: Path, program: str, name: str, *flags: str) 
     return told | {"by": {replica["replica"]: replica for replica in told["replicas"]}}, shown.stdout + shown.stderr
 
 
+@pytest.mark.proves("A PyTorch loop with a `DataLoader`", "Steps are told", "with data wait and exchange")
 def test_torch_on_two_processes_one_of_which_reads_slowly(server: Server, tmp_path: Path) -> None:
     flags = ("--workers=1", "--distribute=auto")
     told, shown = metrics(server, tmp_path, TORCH, "two", *flags)
@@ -81,6 +82,7 @@ def test_torch_on_two_processes_one_of_which_reads_slowly(server: Server, tmp_pa
     assert "trains on 2 replicas in step (averaged gradients)" in shown and "STEPS/S" in shown
 
 
+@pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "Steps are told", "with data wait on one device")
 def test_keras_that_waits_for_its_data(server: Server, tmp_path: Path) -> None:
     told, shown = metrics(server, tmp_path, KERAS, "waits")
     chief = told["by"]["chief-0"]
@@ -93,6 +95,7 @@ def test_keras_that_waits_for_its_data(server: Server, tmp_path: Path) -> None:
     assert "stoker" not in output and '"step"' not in output, "what it tells of its steps is no output"
 
 
+@pytest.mark.proves("Any other loop", "Steps are told", "by `stoker.step()`")
 def test_a_loop_of_its_own_and_a_program_without_steps(server: Server, tmp_path: Path) -> None:
     told, shown = metrics(server, tmp_path, OWN, "own")
     assert told["by"]["chief-0"]["step"] == 5 and told["by"]["chief-0"]["values"] == {"loss": 0.2, "broken": "inf"}
@@ -168,6 +171,9 @@ model.fit(np.ones((1280, 8)), np.ones((1280, 1)), batch_size=32, epochs=3, verbo
 """
 
 
+@pytest.mark.proves("Keras 3 on JAX, `fit`", "Steps are told", "unchanged")
+@pytest.mark.proves("Keras 3 on PyTorch, `fit`", "Steps are told", "unchanged")
+@pytest.mark.proves("tf_keras, `fit`", "Steps are told", "unchanged")
 @pytest.mark.campaign
 @pytest.mark.parametrize("backend", ["jax", "torch", "tf_keras"])
 def test_fit_on_other_backends(server: Server, tmp_path: Path, backend: str) -> None:

@@ -16,7 +16,7 @@ ANY_ACCELERATOR = "ANY"
 
 WHOLE_DEVICE_MILLI = 1000
 
-DISTRIBUTES = ("none", "auto", "mirrored", "multiworker", "ddp", "fsdp", "jax")
+DISTRIBUTES = ("none", "auto", "mirrored", "multiworker", "ps", "ddp", "fsdp", "jax")
 PRECISIONS = ("fp32", "bf16", "fp16")
 LEARNING_RATE_RULES = ("none", "linear", "sqrt")
 """What a program may be given without a change to it: frameworks/ does it, docs/frameworks.md tells what works."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from typing import Mapping, NamedTuple
 
@@ -15,6 +16,7 @@ class Cluster(NamedTuple):
     devices: int  # accelerators of each process; 0: it trains on its processors
     is_pretended: bool  # a rehearsal: its accelerators are not there
     seed: int  # the same for all of a job, also when it is started again
+    servers: int = 0  # parameter servers
 
     @property
     def replicas(self) -> int:
@@ -36,8 +38,16 @@ def cluster_of(variables: Mapping[str, str]) -> Cluster:
         processes=_number(variables, "WORLD_SIZE", 1),
         devices=devices,
         is_pretended=bool(devices) and "STOKER_VIRTUAL_NODE" in variables,
+        servers=_servers(variables),
         seed=zlib.crc32(variables.get("STOKER_JOB_ID", "").encode()),
     )
+
+
+def _servers(variables: Mapping[str, str]) -> int:
+    try:
+        return len(json.loads(variables.get("TF_CONFIG") or "{}")["cluster"]["ps"])
+    except (KeyError, TypeError, ValueError):
+        return 0
 
 
 def _number(variables: Mapping[str, str], name: str, default: int) -> int:

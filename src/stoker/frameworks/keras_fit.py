@@ -176,9 +176,19 @@ class Fit:
         way = _NAMES.get(type(self._strategy).__name__, type(self._strategy).__name__)
 
         class FirstStep(self._keras.callbacks.Callback):  # type: ignore[misc,name-defined]
-            """Tells what the first step has shown."""
+            """Tells what the first step has shown, and sees to it that the optimizer counts no more steps than there were."""
+
+            steps, before = 0, None
+
+            def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+                self.steps, self.before = 0, _iterations(self.model)
+
+            def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+                if self.before is not None and _iterations(self.model) == self.before + self.steps + 1:
+                    self.model.optimizer.iterations.assign(self.before + self.steps)
 
             def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+                self.steps += 1
                 if seen and not seen.get("is_told"):
                     seen["is_told"] = True
                     (size, *_) = fit._strategy.experimental_local_results(fit._batch)
@@ -192,6 +202,17 @@ class Fit:
             if isinstance(getattr(callback, name, None), (str, os.PathLike)):
                 path = os.fspath(getattr(callback, name))
                 setattr(callback, name, os.path.join(elsewhere(), os.path.basename(path) or "files"))
+
+
+def _iterations(model: Any) -> Optional[int]:
+    """How many steps the optimizer has counted. None: not one by one, or in a way that is not ours to mend.
+
+    Where an epoch's length is not known beforehand, TensorFlow finds its end within a step, which then is no step but counted.
+    """
+    optimizer = model.optimizer
+    if getattr(model, "steps_per_execution", 1) != 1 or hasattr(optimizer, "inner_optimizer"):
+        return None
+    return int(optimizer.iterations.numpy())
 
 
 def _batch_of(tensorflow: Any, dataset: Any) -> int:

@@ -197,7 +197,6 @@ def _callback(keras: Any, epochs: Epochs) -> Any:
         """Asks nothing of a device: what a step has returned is kept as it is. Whatever fails in it, the program trains."""
 
         async_safe = True  # of Keras 3: it need not wait for the values of a step because of us
-        _supports_tf_logs = True  # of Keras 2: the same
         is_off = False
 
         def hear(self, event: Any, *args: Any) -> None:
@@ -215,7 +214,7 @@ def _callback(keras: Any, epochs: Epochs) -> Any:
             self.hear(epochs.begin_batch, batch)
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            epochs.logs = logs
+            epochs.logs = logs if isinstance(logs, dict) else None  # of parameter servers they are somewhere else
 
         def on_test_begin(self, logs: Any = None) -> None:
             self.hear(epochs.pause)
@@ -223,7 +222,9 @@ def _callback(keras: Any, epochs: Epochs) -> Any:
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             self.hear(epochs.end_epoch, logs)
 
-    return Measures()
+    found = Measures()
+    found._supports_tf_logs = True  # of Keras 2: the same, and it is let in where there are parameter servers
+    return found
 
 
 class Data:

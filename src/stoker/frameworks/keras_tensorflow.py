@@ -30,8 +30,13 @@ def prepare_tensorflow(tensorflow: ModuleType) -> None:
     """Workers have to find each other before the first operation: where the program will use Keras, it comes now."""
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     if asked() and backend == "tensorflow" and first_use({"keras"}, main_file()) is not None:
-        is_legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
-        import_module("tf_keras" if is_legacy else "keras")
+        import_module("tf_keras" if _is_legacy() else "keras")
+
+
+def _is_legacy() -> bool:
+    """Whether the program uses tf_keras. The other Keras may be imported, too, by somebody else."""
+    said = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
+    return said or first_use({"tf_keras"}, main_file()) is not None
 
 
 def prepare_keras(keras: ModuleType) -> None:
@@ -39,7 +44,8 @@ def prepare_keras(keras: ModuleType) -> None:
     _set_precision(keras.config.set_dtype_policy)
     backend = keras.config.backend()
     if backend == "tensorflow":
-        _distribute(keras, is_legacy=False)
+        if not _is_legacy():
+            _distribute(keras, is_legacy=False)
     elif os.environ.get("STOKER_CHECKPOINTS") and not saves_itself():
         raise Refused(
             f"--checkpoints is for fit of Keras on TensorFlow, and this is on {backend}",
@@ -55,6 +61,8 @@ def prepare_keras(keras: ModuleType) -> None:
 def prepare_tf_keras(keras: ModuleType) -> None:
     """The legacy Keras 2."""
     _set_precision(keras.mixed_precision.set_global_policy)
+    if not _is_legacy():
+        return
     if os.environ.get("STOKER_CHECKPOINTS") and not saves_itself():
         raise Refused("--checkpoints is for Keras 3, and the program uses tf_keras", "use Keras 3, or leave it out")
     _distribute(keras, is_legacy=True)
@@ -79,15 +87,19 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
     from .keras_fit import Fit
 
     cluster = cluster_of(os.environ)
-    way = choose_keras(asked() or "none", cluster)
+    own = first_use(_STRATEGIES, main_file())
+    is_served = own is not None and cluster.servers > 0  # by a loop of its own, which any Keras may have
+    way = "none" if is_served else choose_keras(asked() or "none", cluster, is_legacy=is_legacy)
     tensorflow = sys.modules["tensorflow"]
     resume = _resume(keras, tensorflow, cluster)
-    own = first_use(_STRATEGIES, main_file())
-    if way != "none" and own is not None:
+    if own is not None and (way != "none" or (is_served and asked())):
         truth.left(f"the program makes its own strategy ({own})")
     if way == "none" or own is not None:
         if resume is not None:
             Fit(keras, tensorflow, cluster, resume=resume).put_in_place()
+        return
+    if way == "ps":
+        _serve(keras, tensorflow, cluster)
         return
     begin_alike(cluster)
     if first_use({"set_memory_growth"}, main_file()) is not None:  # which will be skipped
@@ -100,6 +112,14 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
     _keep_the_context(tensorflow)
     expected = cluster.processes if cluster.is_pretended and way == "multiworker" else cluster.replicas
     Fit(keras, tensorflow, cluster, strategy=strategy, expected=expected, resume=resume).put_in_place()
+
+
+def _serve(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> None:
+    from .keras_servers import Served, begin
+
+    tensorflow.distribute.experimental_set_strategy(begin(tensorflow, cluster))
+    _keep_the_context(tensorflow)
+    Served(keras, tensorflow, cluster).put_in_place()
 
 
 def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> Optional[Resume]:

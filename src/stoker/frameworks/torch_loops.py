@@ -51,6 +51,8 @@ def prepare_torch(torch: ModuleType) -> None:
         truth.left(f"{launcher()} starts and distributes it")
     elif asked in ("auto", "ddp", "fsdp") and own is not None:
         truth.left(f"the program distributes itself ({own})")
+    elif cluster.servers and first_use({"torch"}, main_file()) is None:
+        return  # somebody else has imported it: the parameter servers are for another framework
     elif choose_torch(asked, cluster) == "ddp":
         Loop(torch, cluster).put_in_place()
 

@@ -34,6 +34,20 @@ def tell(cluster: Cluster, way: str, expected: int, replicas: int, batch: int, n
         say(f"trains in step on {replicas} replicas ({way}){examples}{'; ' + notes if notes else ''}")
 
 
+def tell_served(cluster: Cluster, *, is_served: bool, place: str, batch: int) -> None:
+    """Where the weights of a model with parameter servers are. Raises Refused if they are not there."""
+    workers = cluster.processes - 1
+    way = f"ParameterServerStrategy, {cluster.servers} parameter server{'s' if cluster.servers > 1 else ''}"
+    _write({"way": way, "replicas": 1, "expected": 1, "batch_per_replica": batch})
+    if not is_served:
+        raise Refused(
+            f"asked for parameter servers, and the weights are at {place or 'no known place'}",
+            "say --distribute none if that is meant",
+        )
+    examples = f", {batch} examples a step" if batch else ""
+    say(f"trains on {workers} worker{'s' if workers > 1 else ''}, each at its own pace ({way}){examples}")
+
+
 def left(why: str) -> None:
     """The program is left as it is: nothing is known of its steps, and nothing is held against it."""
     say(f"left as it is: {why}")

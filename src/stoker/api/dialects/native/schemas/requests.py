@@ -63,7 +63,7 @@ class RunRequest(BaseModel):
         float, _may("When its program fails, its place is kept for so long for a shell.", 1800.0, ge=0, le=604800)
     ] = 0.0
     distribute: Annotated[
-        Literal["none", "auto", "mirrored", "multiworker", "ddp", "fsdp", "jax"],
+        Literal["none", "auto", "mirrored", "multiworker", "ps", "ddp", "fsdp", "jax"],
         _may("How a script that was written for one device trains on all that it has asked for.", "auto"),
     ] = "none"
     precision: Annotated[

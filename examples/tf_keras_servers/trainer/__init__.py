@@ -1,0 +1,1 @@
+"""A plain tf_keras script for one device, which parameter servers and workers train."""
