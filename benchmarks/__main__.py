@@ -29,6 +29,7 @@ PARTS = {
     "hour": "the control plane's memory over an hour of virtual time",
     "steps": "what it costs a step of training to be measured",
     "checkpoint": "for how long training stands still for a checkpoint, beside PyTorch's own ways",
+    "scaling": "what a second process brings, beside a bare launch",
     "restart": "from the kill of one of two processes to the next step, beside torchrun",
     "tick": "one decision in a large cluster",
     "ray_start": "from submit to the first line on a Ray cluster, beside Ray Jobs and a bare actor",
