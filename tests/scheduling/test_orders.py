@@ -380,6 +380,39 @@ def test_one_over_its_budget_is_no_head_before_others(tmp_path: Path) -> None:
     assert house.job("small").state is JobState.ACTIVE
 
 
+def test_one_over_its_budget_is_passed_for_so_long_and_no_longer(tmp_path: Path) -> None:
+    """On a site of both kinds of machines it waits for those that cost nothing, and small ones would have them for ever."""
+    site = a_site(a_pool(), budgets={"p": Budget(usd_per_hour=1.0)}, head_seconds=1000.0)
+    house = a_house(tmp_path, "n0:4", site=site)
+    house.submit(gpus=2)
+    house.tick()
+    house.submit("gang", gpus=4)
+    house.tick()
+    house.submit("small", gpus=2)
+    house.tick()
+    assert house.job("small").state is JobState.ACTIVE and waits(house, "gang")[0] == "BUDGET"
+    house.clock.advance(1000.0)
+    house.engine.set("p/j.1", ReplicaState.SUCCEEDED)
+    house.tick(2)
+    house.submit("next", gpus=2)
+    house.tick()
+    assert house.job("next").state is JobState.QUEUED, "what is free of n0 is kept"
+    house.engine.set("p/small.1", ReplicaState.SUCCEEDED)
+    house.tick(2)
+    assert house.job("gang").state is JobState.ACTIVE and house.job("next").state is JobState.QUEUED
+
+
+def test_nobody_waits_for_one_that_only_paid_machines_could_hold(tmp_path: Path) -> None:
+    site = a_site(a_pool(), budgets={"p": Budget(usd_per_month=0.0)}, head_seconds=1000.0)
+    house = a_house(tmp_path, "n0:4", site=site)
+    house.submit("gang", gpus=4, workers=2)
+    house.tick()
+    house.clock.advance(2000.0)
+    house.submit("small", gpus=2)
+    house.tick()
+    assert house.job("small").state is JobState.ACTIVE and waits(house, "gang")[0] == "BUDGET"
+
+
 def test_what_costs_nothing_is_used_when_the_budget_is_spent(tmp_path: Path) -> None:
     site = a_site(a_pool(least=1), budgets={"p": Budget(usd_per_hour=0.6)})
     house = a_house(tmp_path, "n0:4", zone="a", site=site)

@@ -61,6 +61,17 @@ class Heads:
         if reservation is not None:
             self._look_again(reservation.starts_at)
 
+    def put_unpaid(self, job: Job, shape: Shape) -> None:
+        """Keep for a job whose project may pay for no more what costs nothing, once it is overdue. What costs is closed."""
+        overdue_at = job.queued_since + self._rules.site.head_seconds
+        if self._now < overdue_at:
+            self._look_again(overdue_at)
+            return
+        reservation = self._reservation(job)
+        if reservation is not None:  # or such machines could never hold it, and nobody has to wait for that
+            self.blocks.append(Block(job, shape, reservation, is_overdue=True))
+            self._look_again(reservation.starts_at)
+
     def _reservation(self, job: Job) -> Reservation | None:
         """What is kept for it. It stays until its time has come, so that nothing moves it on and on."""
         found = self._kept.reservations.get(job.id)

@@ -220,6 +220,9 @@ class Round:
         if blocks or self._claims:
             self._close(self._heads.kept_from(job, blocks), job)
         outcome = self._place_or_order(job, shape, sharer)
+        if outcome is not None and outcome.code == explain.BUDGET and not blocks:
+            self._kept.free.close_of_pools(True)
+            self._heads.put_unpaid(job, shape)
         self._close(())
         if outcome is None or outcome.code in (explain.PROVISIONING, explain.BUDGET, "QUOTA"):
             return outcome
