@@ -100,6 +100,11 @@ def _bare(program: Path, folder: Path, count: int) -> float:
         variables = {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         environment = {**os.environ, **variables, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
         processes.append(subprocess.Popen([sys.executable, str(program), str(folder)], env=environment))
-    for process in processes:
-        process.wait(_LIMIT_SECONDS)
+    try:
+        codes = [process.wait(_LIMIT_SECONDS) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    if any(codes):
+        raise RuntimeError(f"the bare program ended with {codes}")
     return float((folder / "rate").read_text())

@@ -106,6 +106,14 @@ def test_copies_that_train_each_for_itself_are_no_quicker() -> None:
     assert "2xT4: whether its 2 train as one is not known (1 was seen)" in says(ONE, replace(copies, in_step=1))
 
 
+def test_without_epochs_copies_cannot_be_told_from_a_gang() -> None:
+    one, two = (replace(found, epoch_seconds=None) for found in (ONE, replace(TWO, in_step=None)))
+    assert compared([one, two]).rows[1].efficiency is None
+    assert says(one, two)[-1] == "2xT4: whether its 2 train as one is not known (nobody has looked)", (
+        "no choice is made"
+    )
+
+
 def test_a_price_that_is_not_known_is_not_nothing() -> None:
     assert says(CPU, replace(ONE, usd_per_hour=None))[-1] == "→ cpu is enough: nothing larger is clearly quicker"
 

@@ -59,7 +59,8 @@ def test_parameter_servers_are_for_tf_keras() -> None:
     assert choose_keras("auto", cluster, is_legacy=True) == choose_keras("ps", cluster, is_legacy=True) == "ps"
     assert choose_keras("ps", a_cluster(1, role="ps", rank=-1, servers=1), is_legacy=True) == "ps"
     assert choose_keras("none", cluster) == choose_torch("none", cluster) == choose_jax("none", cluster) == "none"
-    assert choose_keras("auto", a_cluster(1, role="evaluator", rank=-1, servers=1)) == "none"
+    evaluator = a_cluster(1, role="evaluator", rank=-1, servers=1)
+    assert choose_keras("auto", evaluator) == choose_keras("ps", evaluator, is_legacy=True) == "none"
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,31 @@ for epoch in range(40):
         optimizer.step()
     model.eval()
 """
+SERVED = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tf_keras as keras, numpy as np, tensorflow as tf
+from tf_keras.layers import Dense, Flatten
+chance = np.random.default_rng(0)
+one, two = chance.normal(size=(300, 2, 2)).astype("float32"), chance.normal(size=(300, 3)).astype("float32")
+labels = (one.sum((1, 2)) > 0).astype("float32").reshape(-1, 1)
+unbuilt = keras.Sequential([Flatten(), Dense(1, activation="sigmoid")])
+unbuilt.compile("adam", lambda wanted, found: keras.losses.binary_crossentropy(wanted, found), metrics=["accuracy"])
+unbuilt.fit(one, labels, epochs=1, verbose=1, validation_data=(one, labels))
+print("unbuilt", len(unbuilt.evaluate(one, labels, verbose=1)))
+first, second = keras.Input((2, 2)), keras.Input((3,))
+both = keras.Model([first, second], Dense(1, activation="sigmoid")(keras.layers.concatenate([Flatten()(first), second])))
+both.compile(keras.optimizers.Adam(0.02), "binary_crossentropy", metrics=["accuracy"])
+both.fit([one, two], labels, epochs=6, verbose=0, validation_data=([one, two], labels))
+print("inputs", both.evaluate([one, two], labels, verbose=0)[1] > 0.8)
+data = tf.data.Dataset.from_tensor_slices((one, labels)).batch(30)
+unbuilt.fit(data, epochs=2, verbose=0, validation_data=data.repeat(), validation_steps=4)
+print("datasets", int(unbuilt.optimizer.iterations.numpy()))
+try:
+    unbuilt.predict(one)
+except SystemExit:
+    print("no predict")
+"""
 JAX = """
 import jax, jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
@@ -209,6 +234,49 @@ def test_tf_keras_is_tf_keras_on_one_with_the_whole_batch(
     found = results(output)
     assert len(found) == (1 if "--rehearse" in flags else 2) and steps == 20
     assert all(told == (pytest.approx(expected, rel=1e-4), 20) for told in found)
+
+
+@pytest.mark.campaign
+def test_what_scripts_do_with_tf_keras_they_do_with_parameter_servers(server: Server, tmp_path: Path) -> None:
+    package = tmp_path / "trainer"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "task.py").write_text(SERVED)
+    (tmp_path / "config.yaml").write_text(
+        "trainingInput: {scaleTier: CUSTOM, masterType: n1-standard-4, workerType: n1-standard-4, workerCount: 2,"
+        " parameterServerType: n1-standard-4, parameterServerCount: 1, region: us-central1}"
+    )
+    done = server.cli(
+        *("jobs", "submit", "training", "served", "--package-path=trainer", "--module-name=trainer.task"),
+        *("--config=config.yaml", "--staging-bucket=gs://stage", "--distribute=ps", "--stream-logs"),
+        cwd=tmp_path,
+        timeout=240,
+    )
+    output = done.stdout + done.stderr
+    for line in ("unbuilt 2", "inputs True", "datasets 30", "no predict"):
+        assert line in output, output
+
+
+@pytest.mark.campaign
+@pytest.mark.proves("Keras 3 on JAX, `fit`", "Several replicas", "DataParallel")
+@pytest.mark.parametrize("batches", ["arrays", "dataset"])
+def test_keras_on_jax_is_keras_on_one_with_the_whole_batch(server: Server, tmp_path: Path, batches: str) -> None:
+    program = 'import os\nos.environ["KERAS_BACKEND"] = "jax"\n' + KERAS.replace(
+        "epochs=2,", "epochs=2, shuffle=False,"
+    )
+    if batches == "dataset":
+        program = program.replace(
+            "model.fit(images, labels, batch_size=int(sys.argv[1]), epochs=2, shuffle=False,",
+            "import tensorflow as tf\n"
+            "model.fit(tf.data.Dataset.from_tensor_slices((images, labels)).batch(int(sys.argv[1])), epochs=2,",
+        )
+    (tmp_path / "program.py").write_text(program)
+    flags = ("--workers=1", "--distribute=auto", "--job-dir=gs://out/jax")
+    output = run(server, tmp_path, *flags, command=("program.py", "32"))
+    assert "trains in step on 2 replicas (DataParallel), 32 examples each, 64 together" in output
+    expected, _ = alone(tmp_path, program, 64)
+    assert results(output) == [(pytest.approx(expected, rel=1e-4), 20)] * 2
+    assert (server.home / "buckets/gs/out/jax/model.keras").exists()
 
 
 @pytest.mark.campaign

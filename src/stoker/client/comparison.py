@@ -80,9 +80,14 @@ def _beside(one: Measured, trained: Sequence[Measured], unit: str, hours: dict[s
     return Compared(
         measured=one,
         speed_up=speed_up,
-        efficiency=speed_up * base.devices / one.devices if is_more and unit != STEPS else None,
+        efficiency=speed_up * base.devices / one.devices if is_more and not _may_be_copies(one, unit) else None,
         usd=None if one.usd_per_hour is None else one.usd_per_hour * hours[one.candidate],
     )
+
+
+def _may_be_copies(one: Measured, unit: str) -> bool:
+    """Whether more of the unit may be the same once more: copies that train each for itself, or steps of another size."""
+    return unit == STEPS or (unit == EXAMPLES and one.devices > 1 and one.in_step != one.devices)
 
 
 def _unit(trained: Sequence[Measured]) -> tuple[str, dict[str, float]]:
@@ -108,7 +113,8 @@ def advice(found: Comparison) -> Iterator[str]:
         parts = [_times(row, trained[0]) + efficiency, _dearer(row.usd, trained[0].usd, f" per {found.unit}")]
         yield f"{row.measured.candidate}: {', '.join(filter(None, parts))}"
     yield from _doubts(found)
-    if len(trained) > 1 and not _is_by_unequal_steps(found):
+    are_copies = found.unit == EXAMPLES and any(_may_be_copies(row.measured, EXAMPLES) for row in trained)
+    if len(trained) > 1 and not _is_by_unequal_steps(found) and not are_copies:
         yield _choice(trained, found.unit)
 
 

@@ -11,7 +11,9 @@ _OF = {"mirrored": "Keras", "multiworker": "Keras", "ps": "Keras", "ddp": "PyTor
 def choose_keras(asked: str, cluster: Cluster, *, is_legacy: bool = False) -> str:
     """`mirrored`, `multiworker`, `ps` or `none`, for Keras on TensorFlow. `is_legacy`: tf_keras. Raises Refused."""
     _check_framework(asked, "Keras on TensorFlow", ("mirrored", "multiworker", "ps"))
-    if asked == "ps" or (cluster.servers and asked not in ("", "none") and cluster.role != "evaluator"):
+    if cluster.role == "evaluator":
+        return "none"
+    if asked == "ps" or (cluster.servers and asked not in ("", "none")):
         return _served(asked, cluster, is_legacy)
     if cluster.rank < 0 or asked == "none":
         return "none"

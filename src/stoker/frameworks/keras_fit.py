@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
-import os
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Optional
 
 from . import truth
 from .cluster import Cluster
+from .keras_chief import Rates, as_list, redirect, throw_away
 from .keras_resume import Resume
-from .together import elsewhere
 from .words import say
 
 _DEFAULT_BATCH = 32  # of Keras
 _NAMES = {"CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy"}  # the one that programs know
-_FILES = ("filepath", "filename", "log_dir", "backup_dir")  # of callbacks that write
-_RULES: Dict[str, Callable[[int], float]] = {"linear": float, "sqrt": math.sqrt}
 
 
 class Fit:
@@ -43,7 +39,7 @@ class Fit:
         self._count = 1 if strategy is None else int(strategy.num_replicas_in_sync)
         self._original = keras.Model.fit
         self._signature = inspect.signature(self._original)
-        self._sped_up: set[int] = set()  # optimizers, by id
+        self._rates = Rates(self._count)
         if strategy is None:
             return
         kinds = tensorflow.VariableSynchronization.ON_READ, tensorflow.VariableAggregation.ONLY_FIRST_REPLICA
@@ -68,8 +64,7 @@ class Fit:
             for number in (int, float):  # those of Keras fail for one that is on several devices
                 setattr(self._keras.Variable, f"__{number.__name__}__", _reads_as(number))
         if not self._cluster.is_chief and self._strategy is not None:
-            for name in ("save", "save_weights", "export"):
-                setattr(self._keras.Model, name, _thrown_away(getattr(self._keras.Model, name)))
+            throw_away(self._keras.Model)
 
     def _run(self, model: Any, *args: Any, **words: Any) -> Any:
         bound = self._signature.bind(model, *args, **words)
@@ -77,7 +72,7 @@ class Fit:
         if self._strategy is None:
             return self._train(model, bound)
         self._scale_batch(asked)
-        notes = self._scale_learning_rate(model)
+        notes = self._rates.scale(model.optimizer)
         seen: Dict[str, Any] = {}
         step = model.train_step
 
@@ -123,14 +118,14 @@ class Fit:
         count = self._count
         data: Any = asked.get("x")
         if self._is_dataset(data):
-            size = _batch_of(self._tensorflow, data)
+            size = batch_of(self._tensorflow, data)
             if not size:
                 say("the batch of its dataset is not known: it is shared among the replicas as it is")
                 return
             asked["x"] = data.rebatch(size * count)
             checked: Any = asked.get("validation_data")
             if self._is_dataset(checked):
-                size = _batch_of(self._tensorflow, checked)
+                size = batch_of(self._tensorflow, checked)
                 asked["validation_data"] = checked.rebatch(size * count) if size else checked
                 if asked.get("validation_steps"):
                     asked["validation_steps"] = -(-asked["validation_steps"] // count)
@@ -147,22 +142,6 @@ class Fit:
     def _is_dataset(self, data: Any) -> bool:
         return isinstance(data, self._tensorflow.data.Dataset)
 
-    def _scale_learning_rate(self, model: Any) -> str:
-        rule = os.environ.get("STOKER_LEARNING_RATE_RULE", "")
-        if rule not in _RULES:
-            return ""
-        optimizer = model.optimizer
-        if id(optimizer) in self._sped_up:
-            return ""
-        self._sped_up.add(id(optimizer))
-        factor = _RULES[rule](self._count)
-        try:
-            before = float(optimizer.learning_rate)
-            optimizer.learning_rate = before * factor
-        except (TypeError, ValueError, AttributeError):
-            return "its learning rate follows a schedule of its own and is left as it is"
-        return f"learning rate {before:g} -> {before * factor:g} ({rule})"
-
     # Who writes
 
     def _callbacks(self, given: Any, seen: Dict[str, Any], notes: str) -> Any:
@@ -171,7 +150,7 @@ class Fit:
             return given
         if not self._cluster.is_chief:
             for callback in callbacks:
-                self._redirect(callback)
+                redirect(callback)
         cluster, expected, fit = self._cluster, self._expected, self
         way = _NAMES.get(type(self._strategy).__name__, type(self._strategy).__name__)
 
@@ -196,13 +175,6 @@ class Fit:
 
         return [*callbacks, FirstStep()]
 
-    def _redirect(self, callback: Any) -> None:
-        """All take part in saving, for some values are on all of them; what others than the chief write is thrown away."""
-        for name in _FILES:
-            if isinstance(getattr(callback, name, None), (str, os.PathLike)):
-                path = os.fspath(getattr(callback, name))
-                setattr(callback, name, os.path.join(elsewhere(), os.path.basename(path) or "files"))
-
 
 def _iterations(model: Any) -> Optional[int]:
     """How many steps the optimizer has counted. None: not one by one, or in a way that is not ours to mend.
@@ -212,10 +184,11 @@ def _iterations(model: Any) -> Optional[int]:
     optimizer = model.optimizer
     if getattr(model, "steps_per_execution", 1) != 1 or hasattr(optimizer, "inner_optimizer"):
         return None
-    return int(optimizer.iterations.numpy())
+    counted: Any = getattr(optimizer, "iterations", None)  # a model with a step of its own may have no optimizer
+    return int(counted.numpy()) if hasattr(counted, "numpy") else None
 
 
-def _batch_of(tensorflow: Any, dataset: Any) -> int:
+def batch_of(tensorflow: Any, dataset: Any) -> int:
     """How many examples a dataset gives at a time; 0: that is not known."""
     (spec, *_) = tensorflow.nest.flatten(dataset.element_spec) or [None]
     if spec is None or not spec.shape.rank:
@@ -225,22 +198,6 @@ def _batch_of(tensorflow: Any, dataset: Any) -> int:
     for element in dataset.take(1):
         return int(tensorflow.nest.flatten(element)[0].shape[0] or 0)
     return 0
-
-
-def _thrown_away(save: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(save)
-    def stand_in(model: Any, filepath: Any, *args: Any, **words: Any) -> None:
-        path = os.path.join(elsewhere(), os.path.basename(os.fspath(filepath)) or "model")
-        save(model, path, *args, **words)
-
-    return stand_in
-
-
-def as_list(callbacks: Any) -> Optional[List[Any]]:
-    """Callbacks as `fit` takes them: several, one, or none. None: a CallbackList, to which nothing can be added from outside."""
-    if callbacks is None or isinstance(callbacks, (list, tuple)):
-        return list(callbacks or ())
-    return None if hasattr(callbacks, "callbacks") else [callbacks]
 
 
 def _reads_as(number: type) -> Callable[[Any], Any]:

@@ -84,13 +84,15 @@ class Steps:
         return (size or 0) // (cluster_of(os.environ).processes if strategy in _SEVERAL_WORKERS else 1)
 
     def _callback(self, model: Any, batch: int) -> Any:
-        self._data = self._data or self._new_data()
-        data, strategy = self._data, getattr(model, "distribute_strategy", None)
+        strategy = getattr(model, "distribute_strategy", None)
+        is_scheduled = "ParameterServer" in type(strategy).__name__
+        self._data = self._data or (None if is_scheduled else self._new_data())
+        data = self._data
         if data is not None and (strategy is None or strategy.num_replicas_in_sync > 1):
             data = None  # replicas have their data fetched ahead: what they wait for, nobody can tell
         if data is not None:
             data.decide(self._meter, is_first=True)
-        return _callback(self._keras, Epochs(self._meter, data, model, batch))
+        return _callback(self._keras, Epochs(self._meter, data, model, batch, is_scheduled=is_scheduled))
 
     def _new_data(self) -> Optional[Data]:
         tensorflow = sys.modules.get("tensorflow")
@@ -114,7 +116,12 @@ def _with(bound: inspect.BoundArguments, callback: Any) -> Any:
 class Epochs:
     """One call of `fit`, by what Keras calls at its events."""
 
-    def __init__(self, meter: Meter, data: Optional[Data], model: Any, batch: int) -> None:
+    def __init__(
+        self, meter: Meter, data: Optional[Data], model: Any, batch: int, *, is_scheduled: bool = False
+    ) -> None:
+        """`is_scheduled`: steps are handed out to others, and done by the end of the epoch: there they are told at once."""
+        self._is_scheduled = is_scheduled
+        self._scheduled = 0
         self._meter = meter
         self._data = data
         self._model = model
@@ -140,6 +147,11 @@ class Epochs:
 
     def begin_batch(self, batch: int) -> None:
         """What was before is over."""
+        if self._is_scheduled:
+            if not self._scheduled:
+                self._meter.begin()
+            self._scheduled += _steps_at_once(self._model)
+            return
         if self._began is None:
             self._meter.begin()
             if self._data is not None:
@@ -165,6 +177,9 @@ class Epochs:
         if self._began is not None:
             self._look_at_data()
             self._step(_steps_at_once(self._model))
+        elif self._scheduled:
+            self._step(self._scheduled)
+            self._scheduled = 0
         self._began = None
 
     def _step(self, steps: int) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import truth
-from .choice import choose_keras
+from .choice import choose_jax, choose_keras
 from .cluster import Cluster, cluster_of
 from .interval import Rhythm
-from .program import first_use, main_file, saves_itself
+from .program import first_use, imports, main_file, saves_itself
 from .together import begin_alike
 from .words import Refused, say
 
@@ -35,8 +36,10 @@ def prepare_tensorflow(tensorflow: ModuleType) -> None:
 
 def _is_legacy() -> bool:
     """Whether the program uses tf_keras. The other Keras may be imported, too, by somebody else."""
+    if "tf_keras" not in sys.modules and find_spec("tf_keras") is None:
+        return False
     said = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
-    return said or first_use({"tf_keras"}, main_file()) is not None
+    return imports("tf_keras") or (said and not imports("keras"))
 
 
 def prepare_keras(keras: ModuleType) -> None:
@@ -51,11 +54,31 @@ def prepare_keras(keras: ModuleType) -> None:
             f"--checkpoints is for fit of Keras on TensorFlow, and this is on {backend}",
             "leave it out, or save by stoker.checkpoint.State in a loop of the program's own",
         )
+    elif backend == "jax" and asked():
+        _distribute_jax(keras)
     elif asked() and cluster_of(os.environ).replicas > 1:
         raise Refused(
             f"Keras on {backend} is not distributed without a change to the program",
-            "use Keras on TensorFlow (KERAS_BACKEND=tensorflow), or --distribute none",
+            "use Keras on TensorFlow or JAX (KERAS_BACKEND), or --distribute none",
         )
+
+
+def _distribute_jax(keras: ModuleType) -> None:
+    from .keras_jax import OWN, begin
+
+    cluster = cluster_of(os.environ)
+    own = first_use(OWN, main_file())
+    if own is not None:
+        truth.left(f"the program distributes itself ({own})")
+        return
+    choose_jax(asked(), cluster)
+    if cluster.rank >= 0 and cluster.devices > 1:
+        raise Refused(
+            f"each replica has {cluster.devices} GPUs, and Keras on JAX uses one for each process here",
+            f"ask for {cluster.replicas} replicas with one GPU each",
+        )
+    if cluster.rank >= 0 and cluster.processes > 1:
+        begin(keras, cluster)
 
 
 def prepare_tf_keras(keras: ModuleType) -> None:

@@ -65,6 +65,11 @@ def first_use(names: Container[str], file: str) -> Optional[Use]:
     return None
 
 
+def imports(package: str) -> bool:
+    """Whether the program, or a module of its own, imports a package by this very name."""
+    return first_use({f"import {package}"}, main_file()) is not None
+
+
 def saves_itself() -> bool:
     """Whether the program's loops are those of stoker/checkpoint.py, so that what `--checkpoints` says is for them."""
     return first_use({"stoker.checkpoint"}, main_file()) is not None
@@ -96,8 +101,11 @@ def _uses(tree: ast.AST) -> Iterator[Tuple[int, str]]:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             for alias in node.names:
                 yield node.lineno, alias.name.partition(".")[0]
+                if isinstance(node, ast.Import):
+                    yield node.lineno, "import " + alias.name.partition(".")[0]
                 yield node.lineno, alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
             if isinstance(node, ast.ImportFrom) and node.module:
                 yield node.lineno, node.module
+                yield node.lineno, "import " + ("" if node.level else node.module.partition(".")[0])
                 for part in node.module.split("."):
                     yield node.lineno, part

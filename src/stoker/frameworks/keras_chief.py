@@ -1,0 +1,66 @@
+"""What several processes of one `fit` share: the chief alone writes, and all have the same learning rate."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from typing import Any, Callable, Dict, List, Optional
+
+from .together import elsewhere
+
+_FILES = ("filepath", "filename", "log_dir", "backup_dir")  # of callbacks that write
+_RULES: Dict[str, Callable[[int], float]] = {"linear": float, "sqrt": math.sqrt}
+
+
+class Rates:
+    """The learning rates of a program's optimizers."""
+
+    def __init__(self, count: int) -> None:
+        """`count`: so many replicas train in step."""
+        self._count = count
+        self._sped_up: set[int] = set()  # optimizers, by id
+
+    def scale(self, optimizer: Any) -> str:
+        """Let it grow with the replicas, once, if the job asks for that. Returns what to say of it."""
+        rule = os.environ.get("STOKER_LEARNING_RATE_RULE", "")
+        if rule not in _RULES or id(optimizer) in self._sped_up:
+            return ""
+        self._sped_up.add(id(optimizer))
+        factor = _RULES[rule](self._count)
+        try:
+            before = float(optimizer.learning_rate)
+            optimizer.learning_rate = before * factor
+        except (TypeError, ValueError, AttributeError):
+            return "its learning rate follows a schedule of its own and is left as it is"
+        return f"learning rate {before:g} -> {before * factor:g} ({rule})"
+
+
+def redirect(callback: Any) -> None:
+    """All take part in saving, for some values are on all of them; what others than the chief write is thrown away."""
+    for name in _FILES:
+        if isinstance(getattr(callback, name, None), (str, os.PathLike)):
+            path = os.fspath(getattr(callback, name))
+            setattr(callback, name, os.path.join(elsewhere(), os.path.basename(path) or "files"))
+
+
+def throw_away(model: Any) -> None:
+    """From now on what a model saves here goes nowhere."""
+    for name in ("save", "save_weights", "export"):
+        setattr(model, name, _thrown_away(getattr(model, name)))
+
+
+def _thrown_away(save: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(save)
+    def stand_in(model: Any, filepath: Any, *args: Any, **words: Any) -> None:
+        path = os.path.join(elsewhere(), os.path.basename(os.fspath(filepath)) or "model")
+        save(model, path, *args, **words)
+
+    return stand_in
+
+
+def as_list(callbacks: Any) -> Optional[List[Any]]:
+    """Callbacks as `fit` takes them: several, one, or none. None: a CallbackList, to which nothing can be added from outside."""
+    if callbacks is None or isinstance(callbacks, (list, tuple)):
+        return list(callbacks or ())
+    return None if hasattr(callbacks, "callbacks") else [callbacks]

@@ -1,0 +1,148 @@
+"""Keras on JAX, on several processes: Keras' own DataParallel, and each process reads its part of the data.
+
+What Keras makes of a process's batch is the global one (make_array_from_process_local_data): a script says what it says for one
+device. It was seen to come to the weights of one process with the whole batch: Keras 3.15, JAX 0.10.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from importlib import import_module
+from typing import Any, Dict, List
+
+from . import truth
+from .cluster import Cluster
+from .keras_chief import Rates, as_list, redirect, throw_away
+from .together import begin_alike
+from .words import Refused
+
+_DEFAULT_BATCH = 32  # of Keras
+OWN = frozenset(
+    {"set_distribution", "DataParallel", "ModelParallel", "distribution.initialize", "distributed.initialize"}
+)
+"""What a program that distributes itself uses."""
+
+
+def begin(keras: Any, cluster: Cluster) -> None:
+    """Let the processes meet, and train as one from now on."""
+    jax: Any = import_module("jax")
+    if not jax.distributed.is_initialized():
+        if not cluster.devices or cluster.is_pretended:
+            jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        jax.distributed.initialize(os.environ["JAX_COORDINATOR_ADDRESS"], cluster.processes, cluster.rank)
+    keras.distribution.set_distribution(keras.distribution.DataParallel(auto_shard_dataset=False))
+    begin_alike(cluster)
+    keras.utils.set_random_seed(cluster.seed % (1 << 31))  # all begin with the same weights, and shuffle data alike
+    Shared(keras, jax, cluster).put_in_place()
+
+
+class Shared:
+    """What stands in for `Model.fit`."""
+
+    def __init__(self, keras: Any, jax: Any, cluster: Cluster) -> None:
+        self._keras = keras
+        self._jax = jax
+        self._cluster = cluster
+        self._count = cluster.processes
+        self._rates = Rates(self._count)
+        self._original = keras.Model.fit
+
+    def put_in_place(self) -> None:
+        """From now on programs call this one."""
+        signature, shared = inspect.signature(self._original), self
+
+        @functools.wraps(self._original)
+        def fit(model: Any, *args: Any, **words: Any) -> Any:
+            bound = signature.bind(model, *args, **words)
+            return shared._run(model, bound)
+
+        self._keras.Model.fit = fit
+        if not self._cluster.is_chief:
+            throw_away(self._keras.Model)
+
+    def _run(self, model: Any, bound: inspect.BoundArguments) -> Any:
+        asked = bound.arguments
+        self._share(asked)
+        notes = self._rates.scale(model.optimizer)
+        seen: Dict[str, int] = {}
+        step = model.train_step
+
+        def train_step(state: Any, data: Any) -> Any:
+            """One step, as JAX traces it: its batch is the global one."""
+            seen["batch"] = int(self._jax.tree_util.tree_leaves(data)[0].shape[0])
+            return step(state, data)
+
+        model.train_step = train_step
+        asked["callbacks"] = self._callbacks(asked.get("callbacks"), seen, notes)
+        if not self._cluster.is_chief:
+            asked["verbose"] = 0
+        try:
+            return self._original(*bound.args, **bound.kwargs)
+        finally:
+            del model.train_step
+
+    def _share(self, asked: Dict[str, Any]) -> None:
+        """This process's part of the data, and so the fewer steps. Raises Refused for what has no parts."""
+        data: Any = asked.get("x")
+        if hasattr(data, "element_spec"):
+            asked["x"] = self._part_of_dataset(data)
+        elif hasattr(data, "shape") or isinstance(data, (list, tuple, dict)):
+            for name in ("x", "y", "sample_weight"):
+                if asked.get(name) is not None:
+                    asked[name] = self._jax.tree_util.tree_map(self._part_of_array, asked[name])
+        else:
+            raise Refused(
+                f"batches come from a {type(data).__name__}, and all {self._count} processes would read the same",
+                "use arrays or a tf.data.Dataset, or say --distribute none",
+            )
+        if asked.get("steps_per_epoch"):
+            asked["steps_per_epoch"] = -(-asked["steps_per_epoch"] // self._count)
+
+    def _part_of_array(self, array: Any) -> Any:
+        """Some examples at the beginning are read twice, so that all processes have as many."""
+        numpy: Any = import_module("numpy")
+        rows = numpy.asarray(array)
+        size = -(-len(rows) // self._count)
+        return rows[(self._cluster.rank + self._count * numpy.arange(size)) % len(rows)]
+
+    def _part_of_dataset(self, dataset: Any) -> Any:
+        """Of each of its batches, made larger, one part for each process: they all read it, in the same order."""
+        from .keras_fit import batch_of
+
+        tensorflow: Any = import_module("tensorflow")
+        count, rank = self._count, self._cluster.rank
+        batch = batch_of(tensorflow, dataset)
+        if not batch:
+            raise Refused("the batch of its dataset is not known", "batch it with .batch(n), or say --distribute none")
+
+        def part(*element: Any) -> Any:
+            rows = tensorflow.shape(tensorflow.nest.flatten(element)[0])[0]
+            mine = (rank + count * tensorflow.range((rows + count - 1) // count)) % rows
+            found = tensorflow.nest.map_structure(lambda values: tensorflow.gather(values, mine), element)
+            return found if len(found) > 1 else found[0]
+
+        return dataset.rebatch(batch * count).map(part)
+
+    def _callbacks(self, given: Any, seen: Dict[str, int], notes: str) -> Any:
+        callbacks = as_list(given)
+        if callbacks is None:
+            return given
+        if not self._cluster.is_chief:
+            for callback in callbacks:
+                redirect(callback)
+        cluster, expected = self._cluster, self._count
+        told: List[bool] = []
+
+        class FirstStep(self._keras.callbacks.Callback):  # type: ignore[misc,name-defined]
+            """Tells what the first step has shown: on how many devices the weights are, and how large the batch was."""
+
+            def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+                if not told:
+                    told.append(True)
+                    weights = self.model.trainable_variables
+                    count = len(weights[0].value.sharding.device_set) if weights else 1
+                    truth.tell(cluster, "DataParallel", expected, count, seen.get("batch", 0) // count, notes)
+
+        return [*callbacks, FirstStep()]
