@@ -62,7 +62,8 @@ class Heads:
             self._look_again(reservation.starts_at)
 
     def put_unpaid(self, job: Job, shape: Shape) -> None:
-        """Keep for a job whose project may pay for no more what costs nothing, once it is overdue. What costs is closed."""
+        """Keep for a job whose project may pay for no more what costs nothing, once it is overdue. Closes what costs."""
+        self._kept.free.close_of_pools(True)
         overdue_at = job.queued_since + self._rules.site.head_seconds
         if self._now < overdue_at:
             self._look_again(overdue_at)

@@ -221,7 +221,6 @@ class Round:
             self._close(self._heads.kept_from(job, blocks), job)
         outcome = self._place_or_order(job, shape, sharer)
         if outcome is not None and outcome.code == explain.BUDGET and not blocks:
-            self._kept.free.close_of_pools(True)
             self._heads.put_unpaid(job, shape)
         self._close(())
         if outcome is None or outcome.code in (explain.PROVISIONING, explain.BUDGET, "QUOTA"):
@@ -262,8 +261,7 @@ class Round:
     def _could_ever_fit(self, job: Job, shape: Shape) -> bool:
         possible = self._kept.possible.get(shape)
         if possible is None:
-            empty = self._kept.empty
-            mark = empty.checkpoint()
+            empty, mark = self._kept.empty, self._kept.empty.checkpoint()
             possible = self._rules.placer.place(job.id, job.spec, empty) is not None
             empty.rollback(mark)
             self._kept.possible[shape] = possible
@@ -287,8 +285,7 @@ class Round:
             self._kept.free.rollback(mark)
             return over_budget
         nodes = [self._world.nodes[place.node] for place in places]
-        attempt = new_attempt(job, places, nodes, self._now)
-        attempt = replace(attempt, usd_per_hour=worth, ordered_usd_per_hour=paid)
+        attempt = replace(new_attempt(job, places, nodes, self._now), usd_per_hour=worth, ordered_usd_per_hour=paid)
         self._kept.books.hold(attempt.id, job.spec.queue, sharer, amounts, self._now)
         self._booked.append(attempt.id)
         self._found.opens.append(Open(attempt=attempt))
