@@ -102,6 +102,8 @@ class Shared:
 
     def _part_of_array(self, array: Any) -> Any:
         """Some examples at the beginning are read twice, so that all processes have as many."""
+        if not hasattr(array, "shape") or not len(array):
+            return array  # Keras says better what is wrong with it
         numpy: Any = import_module("numpy")
         rows = numpy.asarray(array)
         size = -(-len(rows) // self._count)

@@ -100,8 +100,9 @@ class Served:
                 "give steps_per_epoch to fit",
             )
         shuffles = has_arrays and asked.get("shuffle", True)
-        asked["x"] = self._own_order(self._rows(parts) if shuffles else rows, max(1, count), batch if shuffles else 0)
         asked["steps_per_epoch"] = steps or count
+        length = count if count > 0 else steps
+        asked["x"] = self._own_order(self._rows(parts) if shuffles else rows, length, batch if shuffles else 0)
         asked["callbacks"] = self._callbacks(asked.get("callbacks"), batch if has_arrays else 0)
 
     def _evaluated(self, model: Any, asked: Dict[str, Any]) -> None:
