@@ -7,6 +7,7 @@ import math
 import os
 from typing import Any, Callable, Dict, List, Optional
 
+from .cluster import Cluster
 from .together import elsewhere
 
 _FILES = ("filepath", "filename", "log_dir", "backup_dir")  # of callbacks that write
@@ -36,7 +37,16 @@ class Rates:
         return f"learning rate {before:g} -> {before * factor:g} ({rule})"
 
 
-def redirect(callback: Any) -> None:
+def writing_chief(given: Any, cluster: Cluster) -> Optional[List[Any]]:
+    """The callbacks of a `fit`, of which those of others than the chief write elsewhere. None: nothing can be added to them."""
+    callbacks = as_list(given)
+    if not cluster.is_chief:
+        for callback in callbacks or ():
+            _redirect(callback)
+    return callbacks
+
+
+def _redirect(callback: Any) -> None:
     """All take part in saving, for some values are on all of them; what others than the chief write is thrown away."""
     for name in _FILES:
         if isinstance(getattr(callback, name, None), (str, os.PathLike)):

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Optional
 
 from . import truth
 from .cluster import Cluster
-from .keras_chief import Rates, as_list, redirect, throw_away
+from .keras_chief import Rates, as_list, throw_away, writing_chief
 from .keras_resume import Resume
 from .words import say
 
@@ -145,12 +145,9 @@ class Fit:
     # Who writes
 
     def _callbacks(self, given: Any, seen: Dict[str, Any], notes: str) -> Any:
-        callbacks = as_list(given)
+        callbacks = writing_chief(given, self._cluster)
         if callbacks is None:
             return given
-        if not self._cluster.is_chief:
-            for callback in callbacks:
-                redirect(callback)
         cluster, expected, fit = self._cluster, self._expected, self
         way = _NAMES.get(type(self._strategy).__name__, type(self._strategy).__name__)
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, List
 
 from . import truth
 from .cluster import Cluster
-from .keras_chief import Rates, as_list, redirect, throw_away
+from .keras_chief import Rates, throw_away, writing_chief
 from .together import begin_alike
 from .words import Refused
 
@@ -128,12 +128,9 @@ class Shared:
         return dataset.rebatch(batch * count).map(part)
 
     def _callbacks(self, given: Any, seen: Dict[str, int], notes: str) -> Any:
-        callbacks = as_list(given)
+        callbacks = writing_chief(given, self._cluster)
         if callbacks is None:
             return given
-        if not self._cluster.is_chief:
-            for callback in callbacks:
-                redirect(callback)
         cluster, expected = self._cluster, self._count
         told: List[bool] = []
 
