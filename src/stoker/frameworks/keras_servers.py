@@ -101,7 +101,7 @@ class Served:
             )
         shuffles = has_arrays and asked.get("shuffle", True)
         asked["steps_per_epoch"] = steps or count
-        length = count if count > 0 else steps
+        length = count if count > 0 else int(steps or 1)
         asked["x"] = self._own_order(self._rows(parts) if shuffles else rows, length, batch if shuffles else 0)
         asked["callbacks"] = self._callbacks(asked.get("callbacks"), batch if has_arrays else 0)
 
