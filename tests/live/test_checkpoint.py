@@ -146,7 +146,10 @@ def results(text: str) -> list[str]:
 
 @pytest.mark.proves("JAX, a loop of its own", "Goes on after a kill", "at the same batch, by `checkpoint.State`")
 @pytest.mark.proves("TensorFlow, a loop of its own", "Goes on after a kill", "at the same batch, by `checkpoint.State`")
-@pytest.mark.parametrize("program", [JAX, TENSORFLOW], ids=["jax", "tensorflow"])
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(JAX, id="jax"), pytest.param(TENSORFLOW, id="tensorflow", marks=pytest.mark.campaign)],
+)
 def test_killed_and_told_to_stop(tmp_path: Path, program: str) -> None:
     run = Runs(tmp_path, program)
     untouched = run("untouched", "-1:0:0")

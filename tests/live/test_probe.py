@@ -44,6 +44,7 @@ trainingInput:
 """
 
 
+@pytest.mark.campaign
 def test_a_script_for_one_device_on_one_and_on_two_machines(server: Server, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TORCH)
     flags = ("--try=cpu,2*cpu,1xT4", "--name=both", "--seconds=3s", "--json")
