@@ -21,9 +21,6 @@ from .job_body import camel_keys
 
 Row = Mapping[str, Any]
 
-LABEL = "stoker-probe"
-"""What jobs of a probe are marked with, by which the server finds how one replica trains (scaling efficiency)."""
-
 _CANDIDATE = re.compile(
     r"(?:(?P<machines>\d{1,4})\*)?(?P<what>(?i:cpu)|(?:(?P<count>\d{1,3})x)?(?P<name>[\w.-]+?))(?:@(?P<host>[\w-]+))?"
 )

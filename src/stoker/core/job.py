@@ -39,6 +39,9 @@ class Request:
 RESUMABLE = "stoker-resumable"
 """A label, `true` or `false`: whether a job goes on from its checkpoint. It may change while the job is there."""
 
+PROBE = "stoker-probe"
+"""A label: the job is of a probe, by which it is known how its program trains on so little hardware (scaling efficiency)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:

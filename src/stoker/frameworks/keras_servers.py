@@ -92,8 +92,9 @@ class Served:
                 asked["validation_steps"] = steps
         parts = [asked.pop(name, None) for name in ("x", "y", "sample_weight")]
         steps, has_arrays = asked.get("steps_per_epoch"), not self._is_dataset(parts[0])
-        rows = self._rows(parts).batch(batch, drop_remainder=False) if has_arrays else parts[0]
-        count = int(rows.cardinality())
+        rows = self._rows(parts) if has_arrays else parts[0]
+        batches = rows.batch(batch) if has_arrays else rows
+        count = int(batches.cardinality())
         if count <= 0 and not steps:
             raise Refused(
                 "how long an epoch is cannot be known from its dataset, and workers read it each for itself",
@@ -102,7 +103,7 @@ class Served:
         shuffles = has_arrays and asked.get("shuffle", True)
         asked["steps_per_epoch"] = steps or count
         length = count if count > 0 else int(steps or 1)
-        asked["x"] = self._own_order(self._rows(parts) if shuffles else rows, length, batch if shuffles else 0)
+        asked["x"] = self._own_order(rows if shuffles else batches, length, batch if shuffles else 0)
         asked["callbacks"] = self._callbacks(asked.get("callbacks"), batch if has_arrays else 0)
 
     def _evaluated(self, model: Any, asked: Dict[str, Any]) -> None:

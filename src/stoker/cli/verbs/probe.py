@@ -16,9 +16,10 @@ from stoker.cli.job_flags import UserArgsCommand, job_flags, read_duration, vari
 from stoker.cli.outlook import duration
 from stoker.client.comparison import Compared, Comparison, Measured, advice, compared
 from stoker.client.job_body import camel_keys, check_name
-from stoker.client.probe import LABEL, Candidate, Probe, body_of, candidates_of, command_of, table_of
+from stoker.client.probe import Candidate, Probe, body_of, candidates_of, command_of, table_of
 from stoker.core.durations import duration_of
 from stoker.core.errors import BadSpec, Violation
+from stoker.core.job import PROBE
 
 _OF_JOBS = ("config_file", "module_name", "package_path", "packages", "master_image_uri")
 _OF_COMMANDS = (
@@ -120,7 +121,7 @@ def _submitter(
     base: str, project: str, flags: dict[str, Any], shape: dict[str, Any], most_seconds: float
 ) -> Callable[[Candidate], str]:
     """What submits a candidate's job. The program is uploaded once."""
-    label = {LABEL: re.sub(r"[^a-z0-9_-]", "_", base.lower())[:63]}
+    label = {PROBE: re.sub(r"[^a-z0-9_-]", "_", base.lower())[:63]}
     user_args = click.get_current_context().meta["user_args"]
     client = session.client()
     if any(flags[name] for name in _OF_JOBS):

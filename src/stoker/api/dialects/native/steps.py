@@ -24,7 +24,7 @@ from stoker.control.steps import (
     step_seconds,
 )
 from stoker.core.ids import job_id, split_job_id
-from stoker.core.job import Job
+from stoker.core.job import PROBE, Job
 from stoker.core.spec import Group, JobSpec, Machine, Program
 from stoker.store.logs import STEPS
 
@@ -33,8 +33,6 @@ from .schemas.steps import Point, ReplicaSteps, Scaling, Training
 from .schemas.words import Name, Project, asks
 
 LARGEST = 1000
-PROBE = "stoker-probe"
-"""The label of a probe's jobs (client/probe.py)."""
 _MOST_JOBS = 300  # the newest of a project, among which probes are looked for
 
 router = a_router("jobs")
