@@ -22,11 +22,11 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Optional, TypeVar
 
-from stoker.frameworks.checkpoints import Checkpoint, Checkpoints
+from stoker.frameworks.checkpoints import Checkpoint
 from stoker.frameworks.cluster import cluster_of
 from stoker.frameworks.keeping import is_filled
 from stoker.frameworks.loops import Loops
-from stoker.frameworks.words import Refused
+from stoker.frameworks.stored import checkpoints_at
 
 __all__ = ["Checkpoint", "State", "latest"]
 
@@ -105,18 +105,13 @@ _NAMES = frozenset(name for name in vars(State) if not name.startswith("_"))
 def latest() -> Optional[Checkpoint]:
     """The newest whole checkpoint of this job that a `State` has written; None: there is none, or the job has no directory."""
     folder = _folder()
-    return Checkpoints(folder).latest() if folder else None
+    return checkpoints_at(folder).latest() if folder else None
 
 
 def _folder() -> str:
-    """Where this process's training is saved; empty: nowhere. Raises Refused if that is no folder of this machine."""
+    """Where this process's training is saved; empty: nowhere."""
     variables = dict(os.environ)
     folder = variables.get("STOKER_CHECKPOINT_DIR", "")
     if not folder or cluster_of(variables).rank < 0:
         return ""
-    if "://" in folder:
-        raise Refused(
-            f"checkpoints have nowhere to go: {folder} is no folder of this machine",
-            "give a --job-dir that is one (gs://BUCKET/FOLDER of this site, or /FOLDER)",
-        )
     return os.path.join(folder, _FOLDER)

@@ -1,4 +1,4 @@
-"""Checkpoints are whole or not there, and the newest whole one is never lost."""
+"""Checkpoints are whole or not there, and the newest whole one is never lost: in a folder, and below a URL."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from stoker.frameworks.checkpoints import KEEP, MANIFEST, Checkpoints
 from stoker.frameworks.interval import FIRST_SECONDS, MOST_SECONDS, seconds_until_save
+from stoker.frameworks.stored import checkpoints_at
+from stoker.frameworks.words import Refused
+
+Open = Callable[[Path], Checkpoints]
 
 
-def save(folder: Path, step: int, text: str = "weights", **state: object) -> Path:
-    """A checkpoint with one file."""
-    return Path(Checkpoints(str(folder)).save(step, state, lambda draft: put(draft, text)))
+@pytest.fixture(params=["", "file://"])
+def at(request: pytest.FixtureRequest) -> Open:
+    """Each time as another process would: a store keeps what it has brought."""
+    return lambda folder: checkpoints_at(f"{request.param}{folder}")
+
+
+def save(checkpoints: Checkpoints, step: int, text: str = "weights", **state: object) -> Path:
+    """A checkpoint with one file. Returns where it is."""
+    return Path(checkpoints.save(step, state, lambda draft: put(draft, text)).removeprefix("file://"))
 
 
 def put(folder: str, text: str) -> None:
@@ -28,69 +39,69 @@ def steps(folder: Path) -> list[int]:
     return sorted(int(path.name.partition("-")[2]) for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def test_what_was_saved_is_found(tmp_path: Path) -> None:
-    assert Checkpoints(str(tmp_path / "none")).latest() is None
-    save(tmp_path, 7, "seven", epoch=1)
-    found = Checkpoints(str(tmp_path)).latest()
+def test_what_was_saved_is_found(at: Open, tmp_path: Path) -> None:
+    assert at(tmp_path / "none").latest() is None
+    save(at(tmp_path), 7, "seven", epoch=1)
+    found = at(tmp_path).latest()
     assert found is not None and (found.step, found.state) == (7, {"epoch": 1})
     assert Path(found.path("weights")).read_text() == "seven"
 
 
-def test_so_many_are_kept(tmp_path: Path) -> None:
+def test_so_many_are_kept(at: Open, tmp_path: Path) -> None:
     for step in range(10, 100, 10):
-        save(tmp_path, step)
+        save(at(tmp_path), step)
     assert steps(tmp_path) == [70, 80, 90] and len(steps(tmp_path)) == KEEP
 
 
 @pytest.mark.parametrize("name", ["weights", MANIFEST])
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
-def test_of_a_damaged_one_the_one_before_is_taken(tmp_path: Path, name: str, damage: str) -> None:
-    save(tmp_path, 1)
-    path = save(tmp_path, 2) / name
+def test_of_a_damaged_one_the_one_before_is_taken(at: Open, tmp_path: Path, name: str, damage: str) -> None:
+    save(at(tmp_path), 1)
+    path = save(at(tmp_path), 2) / name
     if damage == "gone":
         path.unlink()
     else:
         text = path.read_text()
         path.write_text(text[:-1] if damage == "cut" else text.replace(text[3], "~"))
-    found = Checkpoints(str(tmp_path)).latest()
+    found = at(tmp_path).latest()
     assert found is not None and found.step == 1
-    assert Checkpoints(str(tmp_path)).at(2) is None
+    assert at(tmp_path).at(2) is None
 
 
-def test_a_step_that_was_not_whole_is_written_again(tmp_path: Path) -> None:
-    (save(tmp_path, 5) / "weights").unlink()
-    save(tmp_path, 5, "again")
-    found = Checkpoints(str(tmp_path)).latest()
+def test_a_step_that_was_not_whole_is_written_again(at: Open, tmp_path: Path) -> None:
+    (save(at(tmp_path), 5) / "weights").unlink()
+    save(at(tmp_path), 5, "again")
+    found = at(tmp_path).latest()
     assert found is not None and Path(found.path("weights")).read_text() == "again"
 
 
-def test_where_there_is_no_room_the_one_before_is_kept(tmp_path: Path) -> None:
+def test_where_there_is_no_room_the_one_before_is_kept(at: Open, tmp_path: Path) -> None:
     def no_room(folder: str) -> None:
         put(folder, "half")
         raise OSError(28, "No space left on device")
 
-    save(tmp_path, 1)
+    save(at(tmp_path), 1)
     with pytest.raises(OSError, match="No space left"):
-        Checkpoints(str(tmp_path)).save(2, {}, no_room)
+        at(tmp_path).save(2, {}, no_room)
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000001"], "nothing else lies there"
 
 
-def test_whoever_is_killed_while_writing_leaves_the_one_before(tmp_path: Path) -> None:
-    save(tmp_path, 1)
+def test_whoever_is_killed_while_writing_leaves_the_one_before(at: Open, tmp_path: Path) -> None:
+    save(at(tmp_path), 1)
     script = (
-        "import os, sys; from stoker.frameworks.checkpoints import Checkpoints\n"
+        "import os, sys; from stoker.frameworks.stored import checkpoints_at\n"
         "def write(folder):\n open(folder + '/weights', 'w').write('half'); os.kill(os.getpid(), 9)\n"
-        "Checkpoints(sys.argv[1]).save(2, {}, write)"
+        "checkpoints_at(sys.argv[1]).save(2, {}, write)"
     )
-    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)]).returncode == -signal.SIGKILL
-    found = Checkpoints(str(tmp_path)).latest()
-    assert found is not None and found.step == 1 and len(os.listdir(tmp_path)) == 2
-    save(tmp_path, 3)
+    assert subprocess.run([sys.executable, "-c", script, at(tmp_path).place]).returncode == -signal.SIGKILL
+    found = at(tmp_path).latest()
+    assert found is not None and found.step == 1
+    save(at(tmp_path), 3)
     assert steps(tmp_path) == [1, 3] and len(os.listdir(tmp_path)) == 2, "its leftovers are swept up"
 
 
-def test_nothing_in_a_folder_is_our_mistake(tmp_path: Path) -> None:
-    save(tmp_path, 1)
+def test_nothing_in_a_folder_is_our_mistake(at: Open, tmp_path: Path) -> None:
+    save(at(tmp_path), 1)
     for step, text in enumerate(
         ["", "[]", "{}", '{"files": 3, "state": {}}', json.dumps({"files": {"../x": 1}})], start=2
     ):
@@ -98,8 +109,32 @@ def test_nothing_in_a_folder_is_our_mistake(tmp_path: Path) -> None:
         (tmp_path / f"step-{step:09}" / MANIFEST).write_text(text)
     (tmp_path / "step-x").touch()
     (tmp_path / f"step-{99:09}").touch()
-    found = Checkpoints(str(tmp_path)).latest()
+    found = at(tmp_path).latest()
     assert found is not None and found.step == 1
+
+
+def test_a_manifest_leads_nowhere_else(at: Open, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("weights")
+    save(at(tmp_path / "here"), 1)
+    path = save(at(tmp_path / "here"), 2) / MANIFEST
+    told = json.loads(path.read_text())
+    told["files"]["../../secret"] = told["files"]["weights"]
+    path.write_text(json.dumps(told))
+    found = at(tmp_path / "here").latest()
+    assert found is not None and found.step == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("s3://bucket/out", "no library for s3:// "),
+        ("carrier-pigeon://out", "cannot be opened (ValueError: Protocol not known"),
+    ],
+)
+def test_what_nobody_can_open_is_refused(place: str, why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        checkpoints_at(place)
+    assert why in str(refused.value)
 
 
 @pytest.mark.parametrize(

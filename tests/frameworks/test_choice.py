@@ -106,7 +106,6 @@ def test_an_evaluator_trains_alone() -> None:
         (lambda: choose_keras("ddp", a_cluster(2)), "is for PyTorch", "auto or mirrored or multiworker"),
         (lambda: choose_torch("multiworker", a_cluster(2)), "is for Keras", "auto or ddp or fsdp"),
         (lambda: choose_torch("fsdp", a_cluster(2)), "shards its model itself", "--distribute ddp"),
-        (lambda: choose_torch("auto", a_cluster(1, 4)), "each replica has 4 GPUs", "4 replicas with one GPU each"),
         (lambda: choose_jax("ddp", a_cluster(2)), "the program uses JAX", "auto or jax"),
     ],
 )

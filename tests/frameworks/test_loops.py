@@ -351,9 +351,9 @@ def test_where_there_is_no_room_training_goes_on(folder: Path, capsys: pytest.Ca
 
 
 def test_nowhere_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STOKER_CHECKPOINT_DIR", "gs://bucket/run")
-    with pytest.raises(SystemExit, match="gs://bucket/run is no folder of this machine; give a --job-dir"):
-        a_state(n=1)
+    monkeypatch.setenv("STOKER_CHECKPOINT_DIR", "s3://bucket/run")
+    with pytest.raises(SystemExit, match=r"s3://bucket/run/state, and the program's .* add s3fs to its requirements"):
+        list(a_state(n=1).steps(1))
 
 
 def test_states_of_one_program_have_a_folder_each(folder: Path) -> None:

@@ -74,6 +74,32 @@ print("weights", float(np.abs(model.get_weights()[0]).sum()), "steps", int(model
 """
 """Several inputs, weights of classes, and callbacks that remember."""
 
+_DATASET = """
+import tensorflow as tf
+kind = os.environ["KIND"]
+train = tf.data.Dataset.from_tensor_slices((images[:500], labels[:500])).shuffle(500)
+train = train.filter(lambda image, label: image[5] > -1.0) if kind == "length not known" else train
+train = train.batch(32)
+train = train.cache().shuffle(4) if kind == "cached" else train
+train = train.repeat() if kind == "endless" else train
+def from_python():
+    chance = np.random.default_rng(1)
+    while True:
+        some = chance.integers(0, 500, 32)
+        yield images[some], labels[some]
+if kind == "generator":
+    model.build((None, 20))
+    train = from_python()
+steps = 10 if kind in ("endless", "generator") else None
+held_out = tf.data.Dataset.from_tensor_slices((images[500:], labels[500:])).batch(32)
+for epochs in (3, 4) if kind != "generator" else (5,):
+    told = model.fit(
+        train, epochs=epochs, verbose=0, callbacks=[Ends()], validation_data=held_out, steps_per_epoch=steps
+    )
+"""
+DATASET = re.sub(r"for epochs in .*?(?=print\(.weights)", lambda _: _DATASET, PROGRAM, flags=re.DOTALL)
+"""The same model, which reads a pipeline that shuffles anew for each pass."""
+
 
 def results(output: str) -> list[tuple[float, int]]:
     return [(float(w), int(n)) for w, n in re.findall(r"weights ([\d.]+) steps (\d+)", output)]
@@ -147,8 +173,8 @@ def test_a_checkpoint_of_another_model_is_refused(run: Runs) -> None:
 
 
 def test_without_a_place_for_them_it_is_refused(run: Runs) -> None:
-    done = run(0, STOKER_CHECKPOINT_DIR="gs://bucket/out")
-    assert done.returncode == 1 and "--checkpoints has nowhere to write: gs://bucket/out is no folder" in done.stderr
+    done = run(0, STOKER_CHECKPOINT_DIR="")
+    assert done.returncode == 1 and "--checkpoints has nowhere to write: the job has no directory" in done.stderr
 
 
 @pytest.mark.campaign
@@ -161,20 +187,46 @@ def test_with_several_inputs_weights_of_classes_and_callbacks_that_remember(tmp_
     assert done.stdout == whole.stdout and "best True" in done.stdout and "logged ['0', '1', '2', '3']" in done.stdout
 
 
+@pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "Goes on after a kill", "also a `tf.data` pipeline")
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        ("finite", 23),
+        *(
+            pytest.param(*case, marks=pytest.mark.campaign)
+            for case in (
+                *(("finite", 61), ("cached", 23), ("cached", 61), ("endless", 23), ("length not known", 23)),
+                *(("length not known", 65), ("generator", 23)),
+            )
+        ),
+    ],
+)
+def test_a_pipeline_is_entered_where_it_was(tmp_path: Path, kind: str, step: int) -> None:
+    """In the first call of `fit`, and in the second: in the order that the interrupted pass had, and those after it."""
+    whole = Runs(tmp_path / "whole", DATASET)(0, KIND=kind)
+    run = Runs(tmp_path / "killed", DATASET)
+    assert run(step, signal.SIGKILL, KIND=kind).returncode == -signal.SIGKILL
+    done = run(step, signal.SIGKILL, KIND=kind)
+    assert done.returncode == 0 and results(done.stdout) == results(whole.stdout) != [], done.stderr
+    assert re.search(r"goes on at step \d+: epoch \d, [1-9]\d* steps into it", done.stderr)
+
+
 @pytest.mark.campaign
-def test_three_workers_whose_chief_is_killed(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
+@pytest.mark.parametrize(("data", "program"), [("arrays", PROGRAM), ("pipeline", DATASET)], ids=["arrays", "pipeline"])
+def test_three_workers_whose_chief_is_killed(server: Server, tmp_path: Path, data: str, program: str) -> None:
+    kind = "os.environ['KIND'] = 'finite'\n"
+    (tmp_path / "program.py").write_text(program.replace("import tensorflow", kind + "import tensorflow"))
     found = []
     for name, step in (("untouched", 0), ("killed", 11)):
         flags = (
-            f"--name={name}",
+            f"--name={data}_{name}",
             "--workers=2",
             "--distribute=auto",
             "--checkpoints=0.001s",
-            f"--job-dir=gs://out/{name}",
+            f"--job-dir=gs://out/{data}/{name}",
         )
         done = server.cli("run", *flags, "--", "python", "program.py", str(step), "9", cwd=tmp_path, timeout=240)
         assert done.returncode == 0, done.stdout + done.stderr
         found.append(results(done.stdout))
     assert found[0] == found[1] and len(set(found[0])) == 1 and len(found[0]) == 3
-    assert len(server.client.details("local", "killed")["attempts"]) == 2
+    assert len(server.client.details("local", f"{data}_killed")["attempts"]) == 2

@@ -32,8 +32,17 @@ def test_a_bucket_is_a_folder(files: Files, tmp_path: Path) -> None:
 def test_in_the_cloud_the_program_gets_the_uri(tmp_path: Path) -> None:
     files = Files(tmp_path, buckets={}, keep_buckets_here=False)
     assert files.program_path("gs://some-bucket/a") == "gs://some-bucket/a"
-    with pytest.raises(Unavailable, match="gcsfs"):
-        files.exists("gs://some-bucket/a")
+    with pytest.raises(Unavailable, match="s3fs"):
+        files.exists("s3://some-bucket/a")
+
+
+def test_a_program_may_be_led_where_the_server_does_not_go(files: Files) -> None:
+    assert files.program_path("az://container/run 1".replace(" ", "_")) == "az://container/run_1"
+    with pytest.raises(BadSpec, match="neither gs://BUCKET"):
+        files.place("az://container/run")
+    for uri in ("file:///etc", "http://host/x", "memory://x", "az://", "az:///x", "az://a b", "simplecache::az://x"):
+        with pytest.raises(BadSpec):
+            files.program_path(uri)
 
 
 def test_write_then_read(files: Files) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stoker.core.errors import TooLarge
+from stoker.store.files import FAR
 
 from .translation import SiteRules, Whole, seconds
 
@@ -32,6 +33,12 @@ def a_place(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
         if not _URI.fullmatch(uri):
             rule = "neither gs://BUCKET/… nor an absolute path; a bucket name has 3 to 63 of a-z, 0-9, '-', '_', '.'"
             yield f"{uri[:200]!r} is {rule}"
+
+
+def a_directory(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
+    """`gs://BUCKET/…`, an absolute path, or where a library of the program's own leads, such as `az://…`."""
+    if not (isinstance(value, str) and FAR.fullmatch(value)):
+        yield from a_place(value, whole, site)
 
 
 def packages(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:

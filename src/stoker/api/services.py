@@ -98,13 +98,16 @@ def site_rules(site: Services) -> SiteRules:
     )
 
 
-def check_places(files: Files, **fields: Sequence[str]) -> None:
-    """Raise BadSpec for what leads nowhere, or out of its bucket: at submission, not when the job starts."""
+def check_places(files: Files, job_dir: tuple[str, str], **fields: Sequence[str]) -> None:
+    """Raise BadSpec for what leads nowhere, or out of its bucket: at submission, not when the job starts.
+
+    `job_dir`: its field, and what it says.
+    """
     violations: list[Violation] = []
-    for field, uris in fields.items():
+    for field, uris in (*fields.items(), (job_dir[0], job_dir[1:])):
         for uri in filter(None, uris):
             try:
-                files.place(uri)
+                files.place(uri, is_programs=field == job_dir[0])
             except BadSpec as error:
                 violations += [Violation(field, found.description) for found in error.violations]
             except NotFound as error:  # a bucket that is not there for who asks

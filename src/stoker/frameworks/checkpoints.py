@@ -39,9 +39,16 @@ class Checkpoint(NamedTuple):
 class Checkpoints:
     """Those of one program."""
 
+    look_seconds = 0.02  # how often it may be looked for what another process has handed in
+    is_remote = (
+        False  # so each process has a draft of its own, and nothing is written once the program's last line has run
+    )
+
     def __init__(self, folder: str, keep: int = KEEP) -> None:
         """The folder is made when something is written."""
         self.folder = folder
+        self.place = folder  # as it is said to people
+        self.last_bytes = 0  # of the last one that was written here
         self._keep = keep
 
     def save(self, step: int, state: Dict[str, Any], write: Callable[[str], None]) -> str:
@@ -57,7 +64,7 @@ class Checkpoints:
 
     def begin(self, step: int, writer: str) -> str:
         """The folder in which one is to be written. Several processes that say the same get the same one."""
-        draft = os.path.join(self.folder, f".step-{step:09}.{writer}")
+        draft = os.path.join(self.folder, f".{self._name(step)}.{writer}")
         os.makedirs(draft, exist_ok=True)
         return draft
 
@@ -67,6 +74,7 @@ class Checkpoints:
         """What is written counts from now on, and the oldest go. `proved`: files whose proof somebody else has taken."""
         target = self._path(step)
         files = {name: (proved or {}).get(name) or proof(os.path.join(draft, name)) for name in sorted(files_of(draft))}
+        self.last_bytes = sum(size for size, _ in files.values())
         with open(os.path.join(draft, MANIFEST), "w", encoding="utf-8") as file:
             json.dump({"step": step, "state": state, "files": files}, file)
             file.flush()
@@ -98,22 +106,42 @@ class Checkpoints:
         try:
             with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
                 told = json.load(file)
-            paths = {os.path.join(folder, name): proved for name, proved in told["files"].items()}
+            paths = {os.path.join(folder, name): proved for name, proved in listed(told).items()}
             is_whole = is_proved or all(proof(path, sync=False) == proved for path, proved in paths.items())
             return Checkpoint(step, folder, told["state"]) if is_whole else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
+    def hand_in(self, draft: str, step: int, rank: int, proved: Dict[str, List[Any]]) -> None:
+        """Tell the chief that a process has written its part, with the proofs of its files. Raises OSError."""
+        path = os.path.join(draft, _word_of(rank))
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(proved, file)
+        os.replace(path + ".part", path)
+
+    def handed_in(self, draft: str, rank: int) -> Optional[Dict[str, List[Any]]]:
+        """What a process has told, once. None: nothing yet."""
+        path = os.path.join(draft, _word_of(rank))
+        try:
+            with open(path, encoding="utf-8") as file:
+                found: Dict[str, List[Any]] = json.load(file)
+        except FileNotFoundError:
+            return None
+        os.remove(path)
+        return found
+
+    def _name(self, step: int) -> str:
+        return f"step-{step:09}"
+
     def _path(self, step: int) -> str:
-        return os.path.join(self.folder, f"step-{step:09}")
+        return os.path.join(self.folder, self._name(step))
 
     def _steps(self) -> List[int]:
         """The newest first."""
         try:
-            names = os.listdir(self.folder)
+            return steps_in(os.listdir(self.folder))
         except OSError:
             return []
-        return sorted((int(found[1]) for name in names for found in [_NAME.fullmatch(name)] if found), reverse=True)
 
     def sweep(self) -> None:
         """Remove what others that were killed have left."""
@@ -124,6 +152,24 @@ class Checkpoints:
                 os.rename(os.path.join(self.folder, name), target)  # whoever was to replace it was killed in between
             elif name.startswith(".step-"):
                 shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
+
+
+def steps_in(names: List[str]) -> List[int]:
+    """The steps of all checkpoints among these names, the newest first."""
+    return sorted((int(found[1]) for name in names for found in [_NAME.fullmatch(name)] if found), reverse=True)
+
+
+def listed(manifest: Any) -> Dict[str, List[Any]]:
+    """The files that a manifest names, with their proofs. Raises ValueError for one that is elsewhere."""
+    found: Dict[str, List[Any]] = manifest["files"]
+    for name in found:
+        if os.path.isabs(name) or os.path.normpath(name).startswith(os.pardir):
+            raise ValueError(name)
+    return found
+
+
+def _word_of(rank: int) -> str:
+    return f"written-{rank}.json"
 
 
 def files_of(folder: str) -> Iterator[str]:

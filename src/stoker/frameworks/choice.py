@@ -61,11 +61,6 @@ def choose_torch(asked: str, cluster: Cluster) -> str:
             "does not",
             "use --distribute ddp, which needs no change",
         )
-    if cluster.devices > 1:
-        raise Refused(
-            f"each replica has {cluster.devices} GPUs, and a plain PyTorch loop uses one for each process",
-            f"ask for {cluster.replicas} replicas with one GPU each",
-        )
     return "ddp"
 
 

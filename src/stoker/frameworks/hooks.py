@@ -27,6 +27,9 @@ MEASURES = {
 }
 """Framework → the function that has its steps measured, in whichever process trains."""
 
+FIRST = {"torch": "stoker.frameworks.torch_processes:begin"}
+"""Framework → the function that is called before it is executed, in the program's process."""
+
 PROGRAM = "STOKER_PROGRAM_PID"
 """The process that is adapted. Those that it starts, such as loaders of data, are not."""
 
@@ -51,6 +54,8 @@ def _call_afterwards(loader: Any, name: str) -> None:
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
+        if module.__name__ == name and name in FIRST and is_program():
+            _function(FIRST[name])()
         execute(module)
         if module.__name__ != name:  # some loaders are for many modules
             return
@@ -66,9 +71,9 @@ def _call_afterwards(loader: Any, name: str) -> None:
     loader.exec_module = exec_module
 
 
-def _function(path: str) -> Callable[[ModuleType], None]:
+def _function(path: str) -> Callable[..., None]:
     where, _, name = path.partition(":")
-    found: Callable[[ModuleType], None] = getattr(import_module(where), name)
+    found: Callable[..., None] = getattr(import_module(where), name)
     return found
 
 

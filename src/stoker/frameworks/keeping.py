@@ -13,6 +13,7 @@ from .jax_parts import JaxParts, holds_arrays
 from .parts import Objects, Part, another_program, has_state
 from .saving import Saved, Saving
 from .steps import meter, tell_resumed
+from .stored import checkpoints_at
 from .together import is_aside
 from .torch_parts import TorchParts, steps_parameters_of
 from .variable_parts import VariableParts, is_trained
@@ -63,7 +64,12 @@ class Keeping:
                 )
             folder = os.path.join(folder, f"alone-{self._cluster.rank}")
             say(f"its processes train each by itself, as far as can be seen: this one saves in {folder}")
-        checkpoints = Checkpoints(folder)
+        if uses_jax and self.together.count > 1 and "://" in folder:
+            raise Refused(
+                "arrays of JAX that several processes train are saved where all of them can write, which is no bucket",
+                "give a --job-dir that all machines share",
+            )
+        checkpoints = checkpoints_at(folder)
         number = f"{self._variables.get('STOKER_ATTEMPT', '0')}-{self._variables.get('STOKER_RESTART_COUNT', '0')}"
         self.saving = Saving(checkpoints, self.together.rank, self.together.count, number)
         found = self._agreed(checkpoints)
@@ -160,15 +166,15 @@ class Keeping:
         step, has_failed = self.together.most([found.step + 1 if found is not None else 0, float(bool(problem))])
         if has_failed:
             raise Refused(
-                f"nothing can be written to {checkpoints.folder}{problem}",
-                "give a --job-dir that may be written to",
+                f"{checkpoints.place} cannot be used{problem}",
+                "give a --job-dir that may be written to and read",
             )
         if not self.is_chief and step:
             found = checkpoints.at(int(step) - 1, is_proved=True)
             if found is None:
                 raise Refused(
                     f"the chief goes on at step {int(step) - 1}, and that checkpoint is not to be found here "
-                    f"({checkpoints.folder})",
+                    f"({checkpoints.place})",
                     "give a --job-dir that all machines share",
                 )
         return found

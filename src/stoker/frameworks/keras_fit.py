@@ -69,8 +69,9 @@ class Fit:
     def _run(self, model: Any, *args: Any, **words: Any) -> Any:
         bound = self._signature.bind(model, *args, **words)
         asked = bound.arguments
+        data: Any = asked.get("x")
         if self._strategy is None:
-            return self._train(model, bound)
+            return self._train(model, bound, data)
         self._scale_batch(asked)
         notes = self._rates.scale(model.optimizer)
         seen: Dict[str, Any] = {}
@@ -90,12 +91,12 @@ class Fit:
         if not self._cluster.is_chief:
             asked["verbose"] = 0
         try:
-            return self._train(model, bound)
+            return self._train(model, bound, data)
         finally:
             del model.train_step
 
-    def _train(self, model: Any, bound: inspect.BoundArguments) -> Any:
-        """Let Keras train, from where the last attempt was, if that is asked for."""
+    def _train(self, model: Any, bound: inspect.BoundArguments, data: Any) -> Any:
+        """Let Keras train, from where the last attempt was, if that is asked for. `data`: as the program gives them."""
         asked = bound.arguments
 
         def fit() -> Any:
@@ -109,7 +110,7 @@ class Fit:
             return fit()
         asked["callbacks"] = callbacks
         batch = 0 if self._is_dataset(asked.get("x")) else asked.get("batch_size") or _DEFAULT_BATCH
-        return self._resume.run(model, asked, batch, fit)
+        return self._resume.run(model, asked, batch, data, fit)
 
     # The batch
 

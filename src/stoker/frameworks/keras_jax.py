@@ -1,4 +1,4 @@
-"""Keras on JAX, on several processes: Keras' own DataParallel, and each process reads its part of the data.
+"""Keras on JAX, on several devices: Keras' own DataParallel over all of them, and each process reads its part of the data.
 
 What Keras makes of a process's batch is the global one (make_array_from_process_local_data): a script says what it says for one
 device. It was seen to come to the weights of one process with the whole batch: Keras 3.15, JAX 0.10.
@@ -28,10 +28,18 @@ OWN = frozenset(
 def begin(keras: Any, cluster: Cluster) -> None:
     """Let the processes meet, and train as one from now on."""
     jax: Any = import_module("jax")
-    if not jax.distributed.is_initialized():
+    if cluster.is_pretended and cluster.devices > 1:
+        jax.config.update("jax_num_cpu_devices", cluster.devices)  # parts of the processor stand for accelerators
+    if cluster.processes > 1 and not jax.distributed.is_initialized():
         if not cluster.devices or cluster.is_pretended:
             jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(os.environ["JAX_COORDINATOR_ADDRESS"], cluster.processes, cluster.rank)
+    there = len(jax.local_devices())
+    if cluster.devices and not cluster.is_pretended and there != cluster.devices:
+        raise Refused(
+            f"asked for {cluster.devices} GPUs, JAX {jax.__version__} sees {there} ({jax.default_backend()})",
+            "install JAX with CUDA (jax[cuda12]) in the job's environment, or ask for fewer",
+        )
     keras.distribution.set_distribution(keras.distribution.DataParallel(auto_shard_dataset=False))
     begin_alike(cluster)
     keras.utils.set_random_seed(cluster.seed % (1 << 31))  # all begin with the same weights, and shuffle data alike
@@ -45,8 +53,10 @@ class Shared:
         self._keras = keras
         self._jax = jax
         self._cluster = cluster
-        self._count = cluster.processes
-        self._rates = Rates(self._count)
+        self._count = cluster.processes  # that each read a part
+        self._replicas = cluster.replicas  # that each compute with one
+        self._devices = max(1, cluster.devices)  # of this process
+        self._rates = Rates(self._replicas)
         self._original = keras.Model.fit
 
     def put_in_place(self) -> None:
@@ -92,13 +102,14 @@ class Shared:
             for name in ("x", "y", "sample_weight"):
                 if asked.get(name) is not None:
                     asked[name] = self._jax.tree_util.tree_map(self._part_of_array, asked[name])
+            asked["batch_size"] = (asked.get("batch_size") or _DEFAULT_BATCH) * self._devices
         else:
             raise Refused(
                 f"batches come from a {type(data).__name__}, and all {self._count} processes would read the same",
                 "use arrays or a tf.data.Dataset, or say --distribute none",
             )
         if asked.get("steps_per_epoch"):
-            asked["steps_per_epoch"] = -(-asked["steps_per_epoch"] // self._count)
+            asked["steps_per_epoch"] = -(-asked["steps_per_epoch"] // self._replicas)
 
     def _part_of_array(self, array: Any) -> Any:
         """Some examples at the beginning are read twice, so that all processes have as many."""
@@ -125,13 +136,13 @@ class Shared:
             found = tensorflow.nest.map_structure(lambda values: tensorflow.gather(values, mine), element)
             return found if len(found) > 1 else found[0]
 
-        return dataset.rebatch(batch * count).map(part)
+        return dataset.rebatch(batch * self._replicas).map(part)
 
     def _callbacks(self, given: Any, seen: Dict[str, int], notes: str) -> Any:
         callbacks = writing_chief(given, self._cluster)
         if callbacks is None:
             return given
-        cluster, expected = self._cluster, self._count
+        cluster, expected = self._cluster, self._replicas
         told: List[bool] = []
 
         class FirstStep(self._keras.callbacks.Callback):  # type: ignore[misc,name-defined]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from importlib import import_module
-from typing import Any, Callable, Dict, NamedTuple
+from typing import Any, Callable, ContextManager, Dict, NamedTuple
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 
@@ -13,10 +14,52 @@ class Place(NamedTuple):
     """Where training stands."""
 
     epoch: int
-    examples: int  # of this epoch, that have been trained on
+    done: int  # of this epoch: examples, or steps where data are read from their beginning
 
 
-class Order:
+class Reached(NamedTuple):
+    """How far into data that are read from their beginning."""
+
+    passes: int  # that are over
+    steps: int  # of the one that goes on
+
+
+class Read(NamedTuple):
+    """What one call of `fit` has read of a dataset."""
+
+    made: int  # iterators, each of which draws an order
+    steps: int  # of the last
+
+
+class Course:
+    """The way of one call of `fit` through its data, entered in the middle of an epoch if need be. It hears what `fit` does."""
+
+    count: float = 0  # places of an epoch
+    batch = 1  # of which a step takes so many
+    reached = Reached(0, 0)
+    made = 0  # iterators of the data, by all attempts: each draws an order
+
+    def begin(self) -> None:
+        """The model is built, and training begins."""
+
+    def begin_epoch(self) -> None:
+        """Keras is about to read for it."""
+
+    def begin_batch(self) -> None:
+        """Keras reads now."""
+
+    def end_batch(self, batches: int) -> None:
+        """So many of this epoch are done, in this attempt."""
+
+    def end_epoch(self) -> None:
+        """Its steps are over."""
+
+    def stand_in(self) -> ContextManager[None]:
+        """Within it `fit` takes this course."""
+        return nullcontext()
+
+
+class Order(Course):
     """Drawn for each epoch, from a seed."""
 
     def __init__(

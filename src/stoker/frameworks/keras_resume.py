@@ -7,23 +7,23 @@ drawn from a seed for each epoch, so that an epoch can be entered anywhere; what
 from __future__ import annotations
 
 import os
-import signal
 import time
-from contextlib import contextmanager
+from contextlib import nullcontext
 from importlib import import_module
-from types import FrameType
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .checkpoints import Checkpoint, Checkpoints
+from .checkpoints import Checkpoint
 from .cluster import Cluster
-from .interval import LEAST_SHARE, Rhythm
-from .keras_order import Order, Place, is_arrays, put_in_order
-from .steps import meter, tell_resumed, tell_saved
-from .words import STOPPED_EXIT_CODE, Refused, say
+from .interval import Rhythm
+from .keras_order import Course, Place, Reached, Read, is_arrays, put_in_order
+from .keras_passes import Passes, is_stream
+from .keras_saving import Saving
+from .steps import tell_resumed, tell_saved
+from .stored import checkpoints_at
+from .words import Refused, say
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 _ARRAYS = "arrays.npz"
-_OF_CALLBACKS = ("wait", "best", "best_epoch", "stopped_epoch", "cooldown_counter", "epochs_since_last_save")
 
 
 class Resume:
@@ -35,40 +35,53 @@ class Resume:
         self._tensorflow = tensorflow
         self._cluster = cluster
         self._folder = folder
-        self._checkpoints = Checkpoints(folder)  # of the call that goes on
+        self._checkpoints = checkpoints_at(folder)  # of the call that goes on
         self.rhythm = rhythm
         self._calls = 0
+        self._owed: Dict[
+            int, Tuple[Any, List[Read]]
+        ] = {}  # by id: data, and what calls that are over have read of them
 
-    def run(self, model: Any, asked: Dict[str, Any], batch: int, fit: Callable[[], Any]) -> Any:
-        """Call `fit` with what is `asked`, changed so that it goes on. `batch`: examples in a step, of all; 0: not known."""
+    def run(self, model: Any, asked: Dict[str, Any], batch: int, data: Any, fit: Callable[[], Any]) -> Any:
+        """Call `fit` with what is `asked`, changed so that it goes on.
+
+        `batch`: examples in a step, of all; 0: not known. `data`: what the program gives as `x`.
+        """
         call, self._calls = self._calls, self._calls + 1
-        self._checkpoints = Checkpoints(os.path.join(self._folder, f"call-{call}"))
+        self._checkpoints = checkpoints_at(os.path.join(self._folder, f"call-{call}"))
         found = self._agreed(model)
         place = Place(asked.get("initial_epoch", 0), 0)
         history: Dict[str, Any] = {"epoch": [], "history": {}}
         with model.distribute_strategy.scope():
             self._build(model, asked, must=found is not None)
+        reached = Reached(0, 0)
         if found is not None:
             self._restore(model, found)
             place, history = Place(*found.state["place"]), found.state["history"]
+            reached = Reached(*found.state.get("reached", reached))
             self.rhythm.goes_on(found.state.get("trained_seconds", 0.0))
             if found.state["is_over"] and place.epoch >= asked.get("epochs", 1):
+                read = Read(found.state.get("made", 0), reached.steps)
+                self._owed.setdefault(id(data), (data, []))[1].append(read)
                 return self._as_it_was(model, history)
             tell_resumed(found.state["step"])
-            if self._cluster.is_chief:
-                say(
-                    f"goes on at step {found.state['step']}: epoch {place.epoch + 1}, {place.examples} examples into it"
-                )
-        saving = _Saving(self, model, place, history, asked["callbacks"], found.state if found else {})
-        order: Optional[Order] = None
-        if batch and is_arrays(asked, self._tensorflow):
+        is_array = bool(batch) and is_arrays(asked, self._tensorflow)
+        is_read = not is_array and is_stream(asked, self._tensorflow)
+        if found is not None:
+            place, reached = self._entered(
+                model, found, place, reached, "examples" if is_array else "steps" if is_read else ""
+            )
+        saving = Saving(self, model, place, history, asked["callbacks"], found.state if found else {})
+        course: Optional[Course] = None
+        if is_array:
             keras, tensorflow = self._keras, self._tensorflow
-            order = put_in_order(asked, batch, call, lambda: saving.place, keras, tensorflow, self._seed())
-        elif place.examples:
-            say("what it trains on cannot be entered in the middle: the interrupted epoch begins anew")
+            course = put_in_order(asked, batch, call, lambda: saving.place, keras, tensorflow, self._seed())
+        elif is_read:
+            _, owed = self._owed.pop(id(data), (data, []))
+            course = Passes(self._tensorflow, asked, owed, reached, place.done)
         asked["initial_epoch"] = place.epoch
         asked["callbacks"] = [*asked["callbacks"], saving.callback(self._keras)]
-        with saving.hears_term(order):
+        with saving.hears_term(course), course.stand_in() if course is not None else nullcontext():
             told = fit()
         saving.end(asked.get("epochs", 1))
         told.epoch, told.history = saving.history["epoch"], saving.history["history"]
@@ -76,14 +89,33 @@ class Resume:
 
     # The state
 
+    def _entered(
+        self, model: Any, found: Checkpoint, place: Place, reached: Reached, unit: str
+    ) -> Tuple[Place, Reached]:
+        """Where it goes on, and say so. `unit`: of places within an epoch; empty: there are none."""
+        replicas = int(model.distribute_strategy.num_replicas_in_sync)
+        why = ""
+        if place.done and not unit:
+            why = "what it trains on cannot be entered in the middle"
+        elif place.done and unit == "steps" and found.state["replicas"] != replicas:
+            why = f"the steps of {found.state['replicas']} replicas are not those of {replicas}"
+        if why:
+            place, reached = Place(place.epoch, 0), Reached(reached.passes, 0)
+        if self._cluster.is_chief:
+            where = f"{place.done} {unit} into it" if unit else "from its beginning"
+            say(f"goes on at step {found.state['step']}: epoch {place.epoch + 1}, {where}")
+            if why:
+                say(f"{why}: the interrupted epoch begins anew")
+        return place, reached
+
     def _agreed(self, model: Any) -> Optional[Checkpoint]:
         """The checkpoint to begin from: the chief's choice, for all."""
-        found = self._checkpoints.latest()
-        strategy = model.distribute_strategy
-        if self._cluster.processes == 1 or strategy.num_replicas_in_sync == 1:
+        strategy, tensorflow = model.distribute_strategy, self._tensorflow
+        is_alone = self._cluster.processes == 1 or strategy.num_replicas_in_sync == 1
+        found = self._latest() if is_alone or self._cluster.is_chief else None
+        if is_alone:
             return found
-        tensorflow = self._tensorflow
-        mine = tensorflow.constant(found.step + 1 if found and self._cluster.is_chief else 0, tensorflow.int64)
+        mine = tensorflow.constant(found.step + 1 if found is not None else 0, tensorflow.int64)
 
         def chosen() -> Any:
             """On each replica; the very first counts."""
@@ -93,13 +125,22 @@ class Resume:
         step = int(strategy.reduce("SUM", tensorflow.function(strategy.run)(chosen), axis=None).numpy()) - 1
         if step < 0:
             return None
-        theirs = self._checkpoints.at(step)
+        theirs = found if self._cluster.is_chief else self._checkpoints.at(step)
         if theirs is None:
             raise Refused(
-                f"the chief goes on at step {step}, and that checkpoint is not to be found here ({self._checkpoints.folder})",
+                f"the chief goes on at step {step}, and that checkpoint is not to be found here ({self._checkpoints.place})",
                 "give a --job-dir that all machines share",
             )
         return theirs
+
+    def _latest(self) -> Optional[Checkpoint]:
+        try:
+            return self._checkpoints.latest()
+        except OSError as error:
+            raise Refused(
+                f"{self._checkpoints.place} cannot be used: {error}",
+                "give a --job-dir that may be written to and read",
+            ) from None
 
     def _build(self, model: Any, asked: Dict[str, Any], *, must: bool) -> None:
         """Make all variables now, so that they can be filled. `must`: Raises Refused if that cannot be."""
@@ -176,9 +217,9 @@ class Resume:
             plain = [a if a.dtype.kind in "biufc" else a.view(f"u{a.dtype.itemsize}") for a in arrays]
             numpy.savez(os.path.join(folder, _ARRAYS), **{str(n): a for n, a in enumerate(plain)})
 
-        folder = self._checkpoints.save_next(state, write)
+        self._checkpoints.save_next(state, write)
         took = time.monotonic() - began
-        tell_saved(state["step"], took, took, folder)
+        tell_saved(state["step"], took, took, self._checkpoints.last_bytes)
         return took
 
     def is_chief(self) -> bool:
@@ -196,162 +237,3 @@ class Resume:
         told.set_model(model)
         told.epoch, told.history = history["epoch"], history["history"]
         return told
-
-
-class _Saving:
-    """Saves while one call of `fit` goes on."""
-
-    def __init__(
-        self,
-        resume: Resume,
-        model: Any,
-        place: Place,
-        history: Dict[str, Any],
-        callbacks: List[Any],
-        known: Dict[str, Any],
-    ) -> None:
-        """`known`: the state of the checkpoint that it goes on from; empty for none."""
-        self._resume = resume
-        self._model = model
-        self._began = place
-        self.place = place
-        self.history = history
-        self._callbacks = callbacks
-        self._known = known
-        self._order: Optional[Order] = None
-        self._save_seconds = 0.0
-        self._meter = meter()
-        self._epoch_began_at = time.monotonic()
-        self._must_stop = False
-        for callback in callbacks if known else ():
-            if hasattr(callback, "append") and hasattr(callback, "csv_file"):
-                callback.append = True  # a CSVLogger goes on with its file
-
-    @contextmanager
-    def hears_term(self, order: Optional[Order]) -> Iterator[None]:
-        """Within it a TERM is heard at the end of a batch. `order`: of the examples; None: an epoch has no places to stop at."""
-        self._order = order
-        try:
-            before = signal.signal(signal.SIGTERM, self._told_to_stop)
-        except ValueError:
-            say("it does not train in its main thread: it is not saved when it is told to stop")
-            yield
-            return
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
-    def end(self, epochs: int) -> None:
-        """All epochs are over."""
-        self.place = Place(max(epochs, self.place.epoch), 0)
-        self._save(is_over=True)
-
-    def begin(self) -> None:
-        """What the program's callbacks knew of the epochs before, they have forgotten when training began: they know it again."""
-        for callback, numbers in zip(self._callbacks, self._known.get("callbacks", [])):
-            for name, number in numbers.items():
-                is_count = isinstance(getattr(callback, name, None), int)
-                setattr(callback, name, int(number) if is_count else number)
-
-    def begin_epoch(self, epoch: int) -> None:
-        """An interrupted one has had its beginning: what a schedule has made of the learning rate then, it has."""
-        self._epoch_began_at = time.monotonic()
-        if epoch != self.place.epoch:
-            self.place = Place(epoch, 0)
-        elif self.place.examples and self._known.get("learning_rate") is not None:
-            try:
-                self._model.optimizer.learning_rate = self._known["learning_rate"]
-            except (TypeError, ValueError, AttributeError):
-                return  # it follows a schedule by its steps
-
-    def callback(self, keras: Any) -> Any:
-        """What Keras calls after each batch and epoch. The last of all, so that the others have done theirs."""
-        saving = self
-
-        class Saves(keras.callbacks.Callback):  # type: ignore[misc]
-            """Saves when it is time."""
-
-            def on_train_begin(self, logs: Any = None) -> None:
-                saving.begin()
-
-            def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-                saving.begin_epoch(epoch)
-
-            def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-                if saving.is_over(batch):
-                    raise StopIteration  # as if the data had run out, of which a step would hear in its middle
-
-            def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-                saving.after_batch(batch)
-
-            def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-                saving.after_epoch(epoch, logs or {})
-
-        return Saves()
-
-    def is_over(self, batch: int) -> bool:
-        """Whether the epoch, which may have been entered in its middle, has no such batch."""
-        return self._order is not None and self._done(batch) >= self._order.count
-
-    def after_batch(self, batch: int) -> None:
-        """A batch of this epoch is done. After the last one the epoch still has its end: that is where it is saved."""
-        if self._order is None:
-            if self._must_stop and self._resume.is_chief():
-                raise SystemExit(STOPPED_EXIT_CODE)  # it begins the epoch anew: what was saved at its beginning counts
-        elif self._done(batch + 1) < self._order.count:
-            self.place = Place(self.place.epoch, self._done(batch + 1))
-            self._save_if_due()
-
-    def _done(self, batches: int) -> int:
-        """How many examples of this epoch so many batches of this attempt bring it to."""
-        assert self._order is not None
-        began = self._began.examples if self.place.epoch == self._began.epoch else 0
-        return began + batches * self._order.batch
-
-    def after_epoch(self, epoch: int, logs: Dict[str, Any]) -> None:
-        """An epoch is over, with its validation."""
-        self.place = Place(epoch + 1, 0)
-        self.history["epoch"].append(epoch)
-        for name, value in logs.items():
-            self.history["history"].setdefault(name, []).append(numpy.asarray(value).tolist())
-        took = time.monotonic() - self._epoch_began_at
-        if self._order is None and took >= LEAST_SHARE * self._save_seconds:
-            self._resume.rhythm.hurry()  # it can be entered at its beginning alone
-        self._save_if_due()
-
-    def _save_if_due(self) -> None:
-        if self._must_stop or self._resume.rhythm.is_due:
-            self._save()
-        if self._must_stop and self._resume.is_chief():
-            raise SystemExit(STOPPED_EXIT_CODE)
-
-    def _save(self, *, is_over: bool = False) -> None:
-        optimizer = self._model.optimizer
-        try:
-            rate: Optional[float] = float(numpy.asarray(optimizer.learning_rate))
-        except (TypeError, ValueError, AttributeError):
-            rate = None
-        state = {
-            "place": list(self.place),
-            "history": self.history,
-            "is_over": is_over,
-            "callbacks": [_numbers_of(callback) for callback in self._callbacks],
-            "learning_rate": rate,
-        }
-        try:
-            self._save_seconds = self._resume.save(self._model, state)
-            if self._meter is not None:
-                self._meter.aside(self._save_seconds)
-        except OSError as error:
-            say(f"a checkpoint could not be written, the one before is kept: {error}")
-        self._resume.rhythm.saved(self._save_seconds)
-
-    def _told_to_stop(self, number: int, frame: Optional[FrameType]) -> None:
-        self._must_stop = True
-
-
-def _numbers_of(callback: Any) -> Dict[str, float]:
-    """The numbers that well-known callbacks keep from epoch to epoch."""
-    found = {name: getattr(callback, name, None) for name in _OF_CALLBACKS}
-    return {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}

@@ -72,12 +72,7 @@ def _distribute_jax(keras: ModuleType) -> None:
         truth.left(f"the program distributes itself ({own})")
         return
     choose_jax(asked(), cluster)
-    if cluster.rank >= 0 and cluster.devices > 1:
-        raise Refused(
-            f"each replica has {cluster.devices} GPUs, and Keras on JAX uses one for each process here",
-            f"ask for {cluster.replicas} replicas with one GPU each",
-        )
-    if cluster.rank >= 0 and cluster.processes > 1:
+    if cluster.rank >= 0 and cluster.replicas > 1:
         begin(keras, cluster)
 
 
@@ -119,15 +114,16 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
         truth.left(f"the program makes its own strategy ({own})")
     if way == "none" or own is not None:
         if resume is not None:
+            if own is None:
+                _begin_alike(tensorflow, cluster)
             Fit(keras, tensorflow, cluster, resume=resume).put_in_place()
         return
     if way == "ps":
         _serve(keras, tensorflow, cluster)
         return
-    begin_alike(cluster)
+    _begin_alike(tensorflow, cluster)
     if first_use({"set_memory_growth"}, main_file()) is not None:  # which will be skipped
         os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    tensorflow.random.set_seed(cluster.seed)  # workers shuffle alike, so that each example is one worker's
     strategy = (
         _mirrored(tensorflow, cluster) if way == "mirrored" else _multiworker(tensorflow, keras, cluster, is_legacy)
     )
@@ -135,6 +131,12 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
     _keep_the_context(tensorflow)
     expected = cluster.processes if cluster.is_pretended and way == "multiworker" else cluster.replicas
     Fit(keras, tensorflow, cluster, strategy=strategy, expected=expected, resume=resume).put_in_place()
+
+
+def _begin_alike(tensorflow: Any, cluster: Cluster) -> None:
+    """All processes, and all attempts: datasets shuffle alike, so that each example is one worker's, or is met again."""
+    begin_alike(cluster)
+    tensorflow.random.set_seed(cluster.seed)
 
 
 def _serve(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> None:
@@ -151,10 +153,10 @@ def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> Optional[Re
     if not every or cluster.rank < 0 or saves_itself():
         return None
     folder = os.environ.get("STOKER_CHECKPOINT_DIR", "")
-    if not folder or "://" in folder:
-        where = f"{folder} is no folder of this machine" if folder else "the job has no directory"
+    if not folder:
         raise Refused(
-            f"--checkpoints has nowhere to write: {where}", "give --job-dir gs://BUCKET/FOLDER or --job-dir /FOLDER"
+            "--checkpoints has nowhere to write: the job has no directory",
+            "give --job-dir gs://BUCKET/FOLDER or --job-dir /FOLDER",
         )
     from .keras_resume import Resume
 

@@ -101,15 +101,16 @@ class Loops:
         source = self._source = Source(data)
         goes_on, self._goes_on = self._goes_on, None
         done = self._batches_done(goes_on, source.batch_size)
+        passes = self._place.epoch if goes_on is not None else 0
         self._place = self._place._replace(batch=done, examples=source.batch_size)
         if done:
             self._begun = self._extra["begun"]
-            items = source.enter(self._extra["begun"], self._extra["now"], done)
+            items = source.enter(self._extra["begun"], self._extra["now"], done, passes)
         else:
             if goes_on is not None:
                 source.put_back(self._extra["now"])
             self._begun = source.state()
-            items = iter(data)
+            items = source.begin(passes)
         for batch in items if self._is_counted() else reading(items):
             yield batch
             self.step += 1
@@ -276,6 +277,8 @@ class Loops:
             yield
         finally:
             self._open = ""
+            if self._keeping.saving is not None:
+                self._keeping.saving.leave()
             if before is not None and threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, before)
                 if self._must_stop:  # by a TERM after the last look, which is not ours any more

@@ -6,7 +6,6 @@ all have. What one of them cannot write makes the others give up this one: train
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
@@ -20,7 +19,7 @@ from .words import say
 
 _MOST_WAIT_SECONDS = 600.0
 _LAST_WAIT_SECONDS = 5.0
-_LOOK_SECONDS = 0.02
+_LEAVE_SECONDS = 60.0
 
 
 class Saved:
@@ -76,22 +75,25 @@ class Saving:
         if self._thread is not None:
             self._thread.join()
 
+    def leave(self) -> None:
+        """The loops are over, and the program may end: where nothing can be written then, it is written now."""
+        if self._thread is not None and self._checkpoints.is_remote:
+            self._thread.join(_LEAVE_SECONDS)
+
     def _write(self, saved: Saved, draft: str, state: Dict[str, Any], writes: List[Write], began: float) -> None:
         try:
             for write in writes:
                 write()
-            proved = self._prove(draft)
+            proved = self._prove(draft, saved.step)
             saved.has_written.set()
             if self._rank:
                 return
             others = self._gather(saved, draft)
             if others is None:
                 return
-            folder = self._checkpoints.commit(
-                draft, saved.step, {**state, "processes": self._count}, {**proved, **others}
-            )
+            self._checkpoints.commit(draft, saved.step, {**state, "processes": self._count}, {**proved, **others})
             saved.whole_seconds = time.monotonic() - began
-            tell_saved(saved.step, saved.stall_seconds, saved.whole_seconds, folder)
+            tell_saved(saved.step, saved.stall_seconds, saved.whole_seconds, self._checkpoints.last_bytes)
         # Of a disk, a peer that has gone, PyTorch (whose CheckpointException is no Exception): training may go on.
         except BaseException as error:
             self._fail(saved, error)
@@ -106,15 +108,13 @@ class Saving:
             why = (str(error).strip() or repr(error)).splitlines()[-1]
             say(f"the checkpoint of step {saved.step} could not be written, the one before is kept: {why}")
 
-    def _prove(self, draft: str) -> Dict[str, List[Any]]:
+    def _prove(self, draft: str, step: int) -> Dict[str, List[Any]]:
         """Take the proof of this process's own files, and tell the chief."""
-        mine = [name for name in files_of(draft) if _owner(name) == self._rank]
+        is_apart = self._checkpoints.is_remote  # with nobody else's files in it
+        mine = [name for name in files_of(draft) if is_apart or _owner(name) == self._rank]
         proved = {name: proof(os.path.join(draft, name)) for name in mine}
         if self._rank:
-            path = os.path.join(draft, _word_of(self._rank))
-            with open(path + ".part", "w", encoding="utf-8") as file:
-                json.dump(proved, file)
-            os.replace(path + ".part", path)
+            self._checkpoints.hand_in(draft, step, self._rank, proved)
         return proved
 
     def _gather(self, saved: Saved, draft: str) -> Optional[Dict[str, List[Any]]]:
@@ -122,8 +122,8 @@ class Saving:
         until, found = time.monotonic() + _MOST_WAIT_SECONDS, {}
         is_last = False
         for rank in range(1, self._count):
-            path = os.path.join(draft, _word_of(rank))
-            while not os.path.exists(path):
+            word = self._checkpoints.handed_in(draft, rank)
+            while word is None:
                 if saved.is_given_up or time.monotonic() > until:
                     say(
                         f"the checkpoint of step {saved.step} is given up, the one before is kept: process {rank} has not "
@@ -134,10 +134,9 @@ class Saving:
                 if not is_last and not threading.main_thread().is_alive():
                     # The program has ended, and this thread alone keeps it: others may have gone, too.
                     is_last, until = True, min(until, time.monotonic() + _LAST_WAIT_SECONDS)
-                time.sleep(_LOOK_SECONDS)
-            with open(path, encoding="utf-8") as file:
-                found.update(json.load(file))
-            os.remove(path)
+                time.sleep(self._checkpoints.look_seconds)
+                word = self._checkpoints.handed_in(draft, rank)
+            found.update(word)
         return found
 
 
@@ -148,7 +147,3 @@ def _owner(name: str) -> int:
         if name.startswith(rank_after) and digits.isdigit():
             return int(digits)
     return -1
-
-
-def _word_of(rank: int) -> str:
-    return f"written-{rank}.json"

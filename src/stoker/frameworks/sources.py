@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 from .chance import draw_from, drawn_so_far
 from .parts import has_state
+from .tensorflow_data import entered, is_cached
 
 
 class Source:
@@ -47,7 +48,11 @@ class Source:
         if self.keeps_its_place and state["data"] is not None:
             self._data.load_state_dict(state["data"])
 
-    def enter(self, begun: Dict[str, Any], now: Dict[str, Any], done: int) -> Iterator[Any]:
+    def begin(self, passes: int) -> Iterator[Any]:
+        """All of it, once more. `passes`: so many were made by attempts before this one, and none by this one."""
+        return entered(self._data, passes, 0, is_cached(self._data)) if self._is_dataset() else iter(self._data)
+
+    def enter(self, begun: Dict[str, Any], now: Dict[str, Any], done: int, passes: int) -> Iterator[Any]:
         """What is left after so many batches. `begun`: its state when the first was asked for; `now`: when the next is."""
         if self.keeps_its_place:
             self.put_back(now)
@@ -55,14 +60,14 @@ class Source:
             return iter(self._data)
         draw_from(begun["chance"])
         self.put_back(begun)
-        return self._rest(done, lambda: self._go_on(now))
+        return self._rest(done, passes, lambda: self._go_on(now))
 
     def _go_on(self, now: Dict[str, Any]) -> None:
         draw_from(now["chance"])
         for generator, its in zip(self._generators, now["generators"]):
             generator.set_state(its)
 
-    def _rest(self, done: int, then: Callable[[], None]) -> Iterator[Any]:
+    def _rest(self, done: int, passes: int, then: Callable[[], None]) -> Iterator[Any]:
         data = self._data
         loading: Any = sys.modules.get("torch.utils.data")
         if loading is not None and isinstance(data, loading.DataLoader) and not _is_stream(data, loading):
@@ -74,11 +79,14 @@ class Source:
         if isinstance(data, (list, tuple)):
             then()
             return iter(data[done:])
-        tensorflow: Any = sys.modules.get("tensorflow")
-        if tensorflow is not None and isinstance(data, tensorflow.data.Dataset):
+        if self._is_dataset():
             then()
-            return iter(data.skip(done))
+            return iter(entered(data, passes, done, is_cached(data)))
         return _passed_over(data, done, then)
+
+    def _is_dataset(self) -> bool:
+        tensorflow: Any = sys.modules.get("tensorflow")
+        return tensorflow is not None and isinstance(self._data, tensorflow.data.Dataset)
 
 
 class _Rest:

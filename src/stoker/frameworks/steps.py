@@ -67,6 +67,7 @@ class Meter:
         self.step_count = 0
         self._mean_seconds = 0.0
         self._epoch_steps = 0
+        self.processes = 1  # of this machine that do the same, and say nothing
         self._clear()
 
     def _clear(self) -> None:
@@ -98,14 +99,14 @@ class Meter:
         self._since, self._step_aside = now, 0.0
 
     def step(self, steps: int = 1, examples: int = 0) -> None:
-        """A step is over, or several at once, with so many examples together."""
+        """A step is over, or several at once, with so many examples of this process together."""
         now = self._clock()
         took = max(0.0, now - self._since - self._step_aside)
         self._since, self._step_aside = now, 0.0
         self.step_count += steps
         self._steps += steps
         self._seconds += took
-        self._examples += examples
+        self._examples += examples * self.processes
         each = took / steps
         if each > self._longest:
             self._longest = each
@@ -221,6 +222,8 @@ def _new_meter() -> Optional[Meter]:
         return None
     told, own = _File(os.path.join(os.path.dirname(beat_file), FILE_NAME)), os.getpid()
     found = Meter(told.write, events=_events())
+    local = os.environ.get("LOCAL_WORLD_SIZE", "")
+    found.processes = max(1, int(local)) if local.isdigit() else 1
     found.tracer = Tracer(os.path.dirname(beat_file), told.is_ours)
 
     def tell_the_last() -> None:
@@ -269,12 +272,11 @@ class _File:
             say(f"steps are not told: {error}")
 
 
-def tell_saved(step: int, stall_seconds: float, whole_seconds: float, folder: str) -> None:
+def tell_saved(step: int, stall_seconds: float, whole_seconds: float, size_bytes: int) -> None:
     """A checkpoint of this step is on the disk: for `stall_seconds` training stood, and it took `whole_seconds`."""
     found = meter()
     if found is not None:
-        size = sum(os.path.getsize(os.path.join(base, name)) for base, _, names in os.walk(folder) for name in names)
-        found.note({"saved": step, "seconds": whole_seconds, "stall": stall_seconds, "bytes": size})
+        found.note({"saved": step, "seconds": whole_seconds, "stall": stall_seconds, "bytes": size_bytes})
 
 
 def tell_resumed(step: int) -> None:

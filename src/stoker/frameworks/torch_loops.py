@@ -22,14 +22,8 @@ from .program import first_use, launcher, main_file, saves_itself
 from .steps import meter
 from .together import begin_alike, elsewhere, is_aside
 from .torch_data import Share
+from .torch_processes import OWN
 from .words import Refused, say
-
-_OWN = frozenset(
-    "init_process_group DistributedDataParallel fully_shard FullyShardedDataParallel init_device_mesh "
-    "DistributedSampler Trainer TrainingArguments Seq2SeqTrainer SFTTrainer accelerate lightning pytorch_lightning "
-    "deepspeed fastai".split()
-)
-
 
 _LOOK_STEPS = 100
 """Every so many steps it is looked whether all processes are in step."""
@@ -46,7 +40,7 @@ def prepare_torch(torch: ModuleType) -> None:
     if asked == "none":
         return
     cluster = cluster_of(os.environ)
-    own = first_use(_OWN, main_file())
+    own = first_use(OWN, main_file())
     if asked in ("auto", "ddp", "fsdp") and launcher():
         truth.left(f"{launcher()} starts and distributes it")
     elif asked in ("auto", "ddp", "fsdp") and own is not None:

@@ -22,6 +22,8 @@ from stoker.core.errors import BadSpec, NotFound, StokerError, Unavailable, Viol
 from stoker.core.ids import BUCKET_NAME
 
 _URI = re.compile(r"(gs|s3)://([^/]+)(?:/(.*))?", re.DOTALL)
+FAR = re.compile(r"(abfss?|adl|az|hdfs|lakefs|oci|oss|sftp|smb|webhdfs)://[^/\s][^\s]*")
+"""Where fsspec's libraries lead a program, and the server never goes: with whose rights would it?"""
 _SENT = re.compile(r"(?:.*/)?[0-9a-f]{64}/[^/]+")
 SENT_BUCKETS = ("stoker-source", "stoker-staging")
 """Where the client puts what a job needs, below the digest of its content: who does not know the content cannot name it."""
@@ -150,16 +152,19 @@ class Files:
         seen = found if self._only is None else found.keys() & self._only
         return {name: found[name] for name in sorted(seen) if BUCKET_NAME.fullmatch(name)}
 
-    def place(self, uri: str) -> Place:
+    def place(self, uri: str, *, is_programs: bool = False) -> Place:
         """Where a URI leads. Raises BadSpec for what is neither a URI that we know nor an absolute path, or is too long.
 
-        Where only some buckets may be named, whatever is outside of them raises NotFound.
+        Where only some buckets may be named, whatever is outside of them raises NotFound. `is_programs`: it is only handed to a
+        program, and may be anywhere that a library of its own knows.
         """
         if _is_too_long(uri):
             raise BadSpec(
                 [Violation("uri", f"{uri[:80]!r}… is too long: a name has 1024 bytes, and 255 between slashes")]
             )
         match = _URI.fullmatch(uri)
+        if is_programs and FAR.fullmatch(uri):
+            return Place(uri, None)
         if match is None:
             if uri.startswith("/") and "\x00" not in uri and ".." not in uri.split("/"):
                 if self._only is not None:
@@ -189,7 +194,7 @@ class Files:
 
     def program_path(self, uri: str) -> str:
         """What a program is told: the plain path where there is one, else the URI."""
-        path = self.place(uri).path
+        path = self.place(uri, is_programs=True).path
         return str(path) if path is not None else uri
 
     def exists(self, uri: str) -> bool:

@@ -65,7 +65,7 @@ def understood(site: Services, project: str, body: Any) -> Submission:
     """What a Job body asks for. Raises BadSpec with everything that is wrong with it."""
     check_project(project)
     asked = read_job(body, site_rules(site))
-    check_places(site.files, package_uris=asked.spec.program.packages, job_dir=(asked.spec.job_dir,))
+    check_places(site.files, ("job_dir", asked.spec.job_dir), package_uris=asked.spec.program.packages)
     return asked
 
 

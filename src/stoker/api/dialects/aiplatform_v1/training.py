@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stoker.api.proto_json import snake_keys
-from stoker.api.rules import a_disk, a_disk_size, a_place, a_priority, some_time
+from stoker.api.rules import a_directory, a_disk, a_disk_size, a_priority, some_time
 from stoker.api.shapes import checked, machine_of
 from stoker.api.translation import Row, SiteRules, Whole, anything, seconds, spec_of, targets_of
 from stoker.core.spec import Group, JobSpec
@@ -40,7 +40,7 @@ TRAINING = (
     Row("packageUris", r.packages_or_image, "program.packages", tuple),
     Row("pythonModule", r.module_or_image, "program.module"),
     Row("args", anything, "program.args", tuple),
-    Row("jobDir", a_place, "job_dir"),
+    Row("jobDir", a_directory, "job_dir"),
     Row("scheduling.maxRunningTime", some_time, "limits.running_seconds", seconds),
     Row("scheduling.maxWaitTime", r.half_an_hour, "limits.wait_seconds", seconds),
     Row("scheduling.priority", a_priority, "priority"),

@@ -14,8 +14,9 @@ from fastapi import Request
 from starlette.responses import Response
 
 from stoker.api.services import services
+from stoker.core.errors import Unimplemented
 from stoker.core.ids import job_id
-from stoker.store.files import Files, cloud_errors
+from stoker.store.files import FAR, Files, cloud_errors
 from stoker.store.objects.listing import Walk, Wanted, page
 
 from .answers import a_router, answer, declares
@@ -62,10 +63,12 @@ def list_artifacts(
 
 def files_below(files: Files, job_dir: str, wanted: Wanted) -> tuple[list[Found], str]:
     """A page of the files below a directory, by name, and where the next page goes on; empty: there is none."""
-    path = files.place(job_dir).path
+    path = files.place(job_dir, is_programs=True).path
     if path is not None:
         names = page(Walk(path, wanted, frozenset()).names(), wanted)
         return list(_here(path, names.names)), names.next
+    if FAR.fullmatch(job_dir):
+        raise Unimplemented(f"{job_dir} is where its program goes, not the server: look there by a tool of its own")
     scheme, _, root = job_dir.rstrip("/").partition("://")
     with cloud_errors(job_dir):
         infos: dict[str, dict[str, Any]] = files.cloud(scheme).find(root, detail=True)

@@ -45,7 +45,7 @@ def rehearse_again(
     spec = site.store.job(job).job.spec
     if not JOB_NAME.fullmatch(copy):
         raise BadSpec([Violation("copy", f"{copy[:80]!r}: letters, digits, underscores; first a letter")])
-    check_places(site.files, source=(spec.program.source,), job_dir=(job_dir,))
+    check_places(site.files, ("job_dir", job_dir), source=(spec.program.source,))
     with about("copy", fix=TAKEN):
         row = site.commands.submit(
             project,

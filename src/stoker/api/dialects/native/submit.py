@@ -101,7 +101,7 @@ def understood(site: Services, project: str, body: Any) -> tuple[RunRequest, Job
     check_project(project)
     asked = _read(body)
     spec = _spec(asked, site.config["region"], site_rules(site))
-    check_places(site.files, source=(asked.source,), job_dir=(asked.job_dir,))
+    check_places(site.files, ("job_dir", asked.job_dir), source=(asked.source,))
     return asked, spec
 
 

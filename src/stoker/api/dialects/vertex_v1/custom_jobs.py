@@ -10,7 +10,7 @@ from typing import Any
 from stoker.api.kept import kept
 from stoker.api.labels import asked_by_labels, label_violations, with_labels
 from stoker.api.proto_json import snake_keys
-from stoker.api.rules import a_disk_size, a_place, check_size
+from stoker.api.rules import a_directory, a_disk_size, check_size
 from stoker.api.shapes import checked, machine_of, shape_violations
 from stoker.api.times import times_of, timestamp
 from stoker.api.translation import Row, SiteRules, Whole, anything, spec_of, targets_of, violations_of
@@ -37,7 +37,7 @@ SPEC = (
     Row("scheduling.disableRetries", anything, "retry.whole_job"),
     Row("scheduling.maxWaitDuration", anything, ""),
     Row("scheduling.strategy", r.a_strategy, "preemptible", r.is_spot),
-    Row("baseOutputDirectory.outputUriPrefix", a_place, "job_dir"),
+    Row("baseOutputDirectory.outputUriPrefix", a_directory, "job_dir"),
     *(
         Row(name, anything, "")
         for name in (

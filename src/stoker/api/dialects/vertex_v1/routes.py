@@ -53,7 +53,8 @@ def _create(site: Services, project: str, location: str, body: Any, owner: str) 
     asked = read_custom_job(body, location, site_rules(site))
     check_places(
         site.files,
-        **{POOL_SPECS: asked.spec.program.packages, "job_spec.base_output_directory": (asked.spec.job_dir,)},
+        ("job_spec.base_output_directory", asked.spec.job_dir),
+        **{POOL_SPECS: asked.spec.program.packages},
     )
     name = f"{CUSTOM_JOB_PREFIX}{10**18 + secrets.randbelow(8 * 10**18)}"
     job = site.commands.submit(

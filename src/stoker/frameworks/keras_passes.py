@@ -1,0 +1,132 @@
+"""The passes that `fit` makes through a dataset, counted so that one can be entered in its middle (tensorflow_data.py).
+
+Keras 3 makes iterators that it never reads from; they are kept for when it does.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Dict, Iterator, List, Optional
+
+from .keras_order import Course, Reached, Read
+from .tensorflow_data import entered, is_cached
+
+_ENDLESS = -1  # tf.data.INFINITE_CARDINALITY
+_TRAINER = "keras.src.backend.tensorflow.trainer"
+
+
+def is_stream(asked: Dict[str, Any], tensorflow: Any) -> bool:
+    """Whether `fit` is given what is read from its beginning, in a version of Keras that can be stood in for."""
+    data: Any = asked["x"]
+    kind: Any = getattr(import_module(_TRAINER), "TFEpochIterator", None)
+    is_known = hasattr(kind, "_get_iterator") and hasattr(kind, "_enumerate_iterator")
+    return is_known and (isinstance(data, tensorflow.data.Dataset) or hasattr(data, "__next__"))
+
+
+class Passes(Course):
+    """Those of one call of `fit`, counted in steps. Keras takes it for the dataset, and iterates over it for each."""
+
+    def __init__(self, tensorflow: Any, asked: Dict[str, Any], owed: List[Read], reached: Reached, done: int) -> None:
+        """`asked`: what `fit` is given. `owed`: what earlier calls have read of it, in attempts before this one.
+
+        `reached`: where to begin; `done`: so many steps of this epoch are behind it.
+        """
+        self._data: Any = asked["x"]
+        self._steps: Optional[int] = asked.get("steps_per_epoch")
+        self.count = self._steps or _length(tensorflow, self._data) or math.inf  # steps of an epoch
+        is_dataset = isinstance(self._data, tensorflow.data.Dataset)
+        self._is_endless = not is_dataset or int(self._data.cardinality()) == _ENDLESS
+        self._owed = owed
+        self._done = done
+        self._now = reached
+        self._began_at = reached
+        self._reader: Any = None
+        self._iterator: Any = None
+        self._has_begun = False
+        self._is_read = False
+        self._is_over = False  # the pass, at the end of an epoch
+        self._in_epoch = 0  # steps of this attempt
+
+    @property
+    def reached(self) -> Reached:  # type: ignore[override]
+        """Where the next step is."""
+        return Reached(self._now.passes + 1, 0) if self._is_over else self._now
+
+    @contextmanager
+    def stand_in(self) -> Iterator[None]:
+        """Within it the first reader that Keras makes, which is the one that it trains from, reads from here."""
+        trainer: Any = import_module(_TRAINER)
+        kind = trainer.TFEpochIterator
+
+        def make(*args: Any, **words: Any) -> Any:
+            trainer.TFEpochIterator = kind
+            self._reader = kind(*args, **words)
+            self._reader._get_iterator = lambda: self
+            return self._reader
+
+        trainer.TFEpochIterator = make
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Your input ran out of data")  # an entered epoch is shorter
+                yield
+        finally:
+            trainer.TFEpochIterator = kind
+
+    def __iter__(self) -> Any:
+        if not self._has_begun:  # it looks at a batch to build the model
+            self.made += 1
+            return iter(self._reader._distributed_dataset)
+        if self._iterator is None:
+            dataset, has_cache = self._reader._distributed_dataset, is_cached(self._data)
+            passes = self._began_at.passes
+            for read in self._owed:
+                if self._is_endless:
+                    next(
+                        entered(dataset, 0, read.steps - 1, has_cache), None
+                    )  # it draws an order each time it begins anew
+                else:
+                    passes += read.made
+            self._iterator = entered(dataset, passes, self._began_at.steps, has_cache)
+            self.made += self._began_at.passes + 1
+        elif self._is_read:
+            self._now = Reached(self._now.passes + 1, 0)
+            self._iterator, self._is_read, self._is_over = iter(self._reader._distributed_dataset), False, False
+            self.made += 1
+        return self._iterator
+
+    def begin(self) -> None:
+        """What is read from now on is trained on."""
+        self._has_begun = True
+
+    def begin_epoch(self) -> None:
+        """Keras is about to read for it."""
+        self._in_epoch = 0
+        if self._steps and self._done:
+            self._reader.steps_per_epoch = self._steps - self._done  # until it has read that number
+
+    def begin_batch(self) -> None:
+        """Keras has an iterator, and reads from it now."""
+        if self._steps and not self._is_read and self._now == self._began_at:
+            self._reader.steps_per_epoch = self._steps
+            self._reader._steps_seen += self._began_at.steps
+        self._is_read = True
+
+    def end_batch(self, batches: int) -> None:
+        """So many of this epoch are done, in this attempt."""
+        self._now = Reached(self._now.passes, self._now.steps + batches - self._in_epoch)
+        self._in_epoch = batches
+
+    def end_epoch(self) -> None:
+        """A pass is over with its epoch, unless epochs are so many steps; there it is when they were fewer."""
+        self._is_over = self._is_read and (not self._steps or self._done + self._in_epoch < self._steps)
+        if self._done and self.count == math.inf:
+            self._reader._num_batches = None  # Keras takes what was left of the epoch for all of it
+        self._done = 0
+
+
+def _length(tensorflow: Any, data: Any) -> int:
+    """How many steps a pass has; 0: that is not known, or it has no end."""
+    return max(0, int(data.cardinality())) if isinstance(data, tensorflow.data.Dataset) else 0

@@ -1,0 +1,174 @@
+"""Checkpoints in a bucket, or on whatever else fsspec knows: written here, sent there, and whole once its manifest is there.
+
+    step-000000140/     its files, and MANIFEST.json, sent last
+    .step-000000160.…   what processes tell the chief of their parts of one that is being written
+
+A bucket has no folders to rename: what has no manifest does not count. Its libraries (gcsfs, s3fs, …) are the program's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from .checkpoints import KEEP, MANIFEST, Checkpoint, Checkpoints, files_of, listed, proof, steps_in
+from .words import Refused
+
+
+class StoredCheckpoints(Checkpoints):
+    """Those of one program, below a URL. Errors of a bucket are OSErrors here."""
+
+    look_seconds = 1.0
+    is_remote = True  # by a library with threads, which Python ends before ours
+
+    def __init__(self, url: str, keep: int = KEEP) -> None:
+        """Raises Refused where there is no library for it."""
+        self._system, self._root = _opened(url)
+        super().__init__(tempfile.mkdtemp(prefix="stoker-checkpoints-"), keep)
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+        self.place = url
+
+    def commit(
+        self, draft: str, step: int, state: Dict[str, Any], proved: Optional[Dict[str, List[Any]]] = None
+    ) -> str:
+        """Send what is here, then the manifest; then the oldest go."""
+        others = dict(proved or {})
+        files = {**others, **{name: others.get(name) or proof(os.path.join(draft, name)) for name in files_of(draft)}}
+        self.last_bytes = sum(size for size, _ in files.values())
+        told = json.dumps({"step": step, "state": state, "files": files}).encode()
+        self._send(draft, step, list(files_of(draft)))
+        self._ask(lambda: self._system.pipe_file(self._remote(step, MANIFEST), told))
+        shutil.rmtree(draft, ignore_errors=True)
+        if others:
+            self._remove(f"{self._root}/{os.path.basename(draft)}")
+        for old in self._steps()[self._keep :]:
+            if old != step:
+                self._remove(self._remote(old, MANIFEST))  # first of all, so that half of one never counts
+                self._remove(self._remote(old))
+        return f"{self.place}/{self._name(step)}"
+
+    def at(self, step: int, *, is_proved: bool = False) -> Optional[Checkpoint]:
+        """The one of a step, brought here. Raises OSError where the bucket cannot be asked: who knows what it has."""
+        try:
+            told = json.loads(self._ask(lambda: self._system.cat_file(self._remote(step, MANIFEST))))
+            folder = os.path.join(self.folder, self._name(step))
+            for name, proved in listed(told).items():
+                path = os.path.join(folder, name)
+                if not os.path.exists(path):
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    self._bring(self._remote(step, name), path)
+                if proof(path, sync=False) != proved:
+                    os.remove(path)
+                    return None
+            return Checkpoint(step, folder, told["state"])
+        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def sweep(self) -> None:
+        """Remove what others that were killed have told each other."""
+        for name in self._names():
+            if name.startswith(".step-"):
+                self._remove(f"{self._root}/{name}")
+
+    def hand_in(self, draft: str, step: int, rank: int, proved: Dict[str, List[Any]]) -> None:
+        """Send the files first."""
+        self._send(draft, step, list(proved))
+        word = f"{self._root}/{os.path.basename(draft)}/{rank}.json"
+        self._ask(lambda: self._system.pipe_file(word, json.dumps(proved).encode()))
+        shutil.rmtree(draft, ignore_errors=True)
+
+    def handed_in(self, draft: str, rank: int) -> Optional[Dict[str, List[Any]]]:
+        """It is removed there."""
+        word = f"{self._root}/{os.path.basename(draft)}/{rank}.json"
+        try:
+            found: Dict[str, List[Any]] = json.loads(self._ask(lambda: self._system.cat_file(word)))
+        except FileNotFoundError:
+            return None
+        self._remove(word)
+        return found
+
+    def _steps(self) -> List[int]:
+        return steps_in(self._names())
+
+    def _names(self) -> List[str]:
+        """What is there at the top."""
+        self._system.invalidate_cache()
+        try:
+            paths = self._ask(lambda: self._system.ls(self._root, detail=False))
+        except FileNotFoundError:
+            return []
+        return [str(path).rstrip("/").rpartition("/")[2] for path in paths]
+
+    def _remote(self, step: int, name: str = "") -> str:
+        return f"{self._root}/{self._name(step)}" + (f"/{name}" if name else "")
+
+    def _send(self, draft: str, step: int, names: List[str]) -> None:
+        for name in names:
+            path, to = os.path.join(draft, name), self._remote(step, name)
+            self._ask(lambda path=path, to=to: self._system.put_file(path, to))  # type: ignore[misc]
+
+    def _bring(self, remote: str, path: str) -> None:
+        self._ask(lambda: self._system.get_file(remote, path + ".part"))
+        os.replace(path + ".part", path)
+
+    def _remove(self, path: str) -> None:
+        try:
+            self._ask(lambda: self._system.rm(path, recursive=True))
+        except FileNotFoundError:
+            pass
+
+    def _ask(self, what: Callable[[], Any]) -> Any:
+        """Each library has errors of its own. Raises OSError."""
+        try:
+            with _silent():
+                return what()
+        except OSError:
+            raise
+        except Exception as error:
+            raise OSError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """These libraries log tracebacks of what they raise as well."""
+    found = [logging.getLogger(name) for name in ("gcsfs", "s3fs", "adlfs")]
+    before = [logger.disabled for logger in found]
+    for logger in found:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was_disabled in zip(found, before):
+            logger.disabled = was_disabled
+
+
+def _opened(url: str) -> "tuple[Any, str]":
+    """The file system, and the path in it."""
+    kind = url.partition("://")[0]
+    try:
+        core: Any = import_module("fsspec.core")
+        system, root = core.url_to_fs(url, **({"auto_mkdir": True} if kind == "file" else {}))
+    except ImportError as error:
+        library = {"gs": "gcsfs", "gcs": "gcsfs", "s3": "s3fs", "az": "adlfs", "abfs": "adlfs"}.get(kind, "fsspec")
+        raise Refused(
+            f"checkpoints are to go to {url}, and the program's environment has no library for {kind}:// ({error})",
+            f"add {library} to its requirements, or give a --job-dir that is a folder",
+        ) from None
+    except Exception as error:
+        raise Refused(
+            f"checkpoints are to go to {url}, which cannot be opened ({type(error).__name__}: {error})",
+            "see to its credentials, or give a --job-dir that is a folder",
+        ) from None
+    return system, str(root).rstrip("/")
+
+
+def checkpoints_at(place: str) -> Checkpoints:
+    """Those in a folder, or below a URL."""
+    return StoredCheckpoints(place) if "://" in place else Checkpoints(place)
