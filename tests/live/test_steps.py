@@ -12,6 +12,25 @@ from tests.conftest import Server, wait_until
 
 pytestmark = pytest.mark.live
 
+SLOW_WORKER = """
+import os, time, keras, numpy as np, tensorflow as tf
+images = np.random.default_rng(0).normal(size=(2560, 20)).astype("float32")
+def slowly(rows):
+    time.sleep(0.06 * (os.environ["RANK"] == "1"))
+    return rows
+def slow(rows):
+    return tf.ensure_shape(tf.numpy_function(slowly, [rows], tf.float32), (None, 20))
+class Slow(keras.layers.Layer):
+    def call(self, rows):
+        return slow(rows) if "KIND" == "computes" else rows
+train = tf.data.Dataset.from_tensor_slices((images, images[:, 0])).batch(32)
+if "KIND" == "reads":
+    train = train.map(lambda rows, labels: (slow(rows), labels))
+inputs = keras.Input((20,))
+model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.Dense(16)(Slow()(inputs))))
+model.compile(optimizer="adam", loss="mse")
+model.fit(train, epochs=4, verbose=0)
+"""
 TORCH = """
 import os, time, torch
 from torch.utils.data import DataLoader, Dataset
@@ -80,6 +99,18 @@ def test_torch_on_two_processes_one_of_which_reads_slowly(server: Server, tmp_pa
     assert [finding["code"] for finding in told["findings"]] == ["INPUT_BOUND", "STRAGGLER"]
     assert "worker-0 takes" in shown and "most of the difference waiting for data" in shown
     assert "trains on 2 replicas in step (averaged gradients)" in shown and "STEPS/S" in shown
+
+
+@pytest.mark.campaign
+@pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "Steps are told", "with who is waited for on several replicas")
+@pytest.mark.parametrize("kind", ["reads", "computes"])
+def test_keras_on_two_workers_one_of_which_is_slow(server: Server, tmp_path: Path, kind: str) -> None:
+    told, shown = metrics(
+        server, tmp_path, SLOW_WORKER.replace("KIND", kind), f"slowly_{kind}", "--workers=1", "--distribute=auto"
+    )
+    chief, worker = told["by"]["chief-0"], told["by"]["worker-0"]
+    assert chief["together_share"] > worker["together_share"] + 0.1
+    assert [finding["code"] for finding in told["findings"]] == ["STRAGGLER"] and "worker-0 takes" in shown
 
 
 @pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "Steps are told", "with data wait on one device")

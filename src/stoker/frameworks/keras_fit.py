@@ -9,7 +9,9 @@ from typing import Any, Callable, Dict, Optional
 from . import truth
 from .cluster import Cluster
 from .keras_chief import Rates, as_list, throw_away, writing_chief
+from .keras_own import Own
 from .keras_resume import Resume
+from .steps import meter
 from .words import say
 
 _DEFAULT_BATCH = 32  # of Keras
@@ -40,6 +42,7 @@ class Fit:
         self._original = keras.Model.fit
         self._signature = inspect.signature(self._original)
         self._rates = Rates(self._count)
+        self._own: Optional[Own] = None
         if strategy is None:
             return
         kinds = tensorflow.VariableSynchronization.ON_READ, tensorflow.VariableAggregation.ONLY_FIRST_REPLICA
@@ -50,6 +53,9 @@ class Fit:
                 synchronization=kinds[0],
                 aggregation=kinds[1],
             )  # of the last step, on each replica
+        measures = meter() if cluster.processes > 1 else None
+        if measures is not None:
+            self._own = Own(tensorflow, strategy, measures)
 
     def put_in_place(self) -> None:
         """From now on programs call this one."""
@@ -75,7 +81,7 @@ class Fit:
         self._scale_batch(asked)
         notes = self._rates.scale(model.optimizer)
         seen: Dict[str, Any] = {}
-        step = model.train_step
+        step = model.train_step if self._own is None else self._own.timed(model, model.train_step)
 
         def train_step(data: Any) -> Any:
             """One step of one replica, as TensorFlow traces it."""
@@ -123,11 +129,13 @@ class Fit:
             if not size:
                 say("the batch of its dataset is not known: it is shared among the replicas as it is")
                 return
-            asked["x"] = data.rebatch(size * count)
+            asked["x"] = _rebatched(self._tensorflow, data, size * count, self._own)
             checked: Any = asked.get("validation_data")
             if self._is_dataset(checked):
                 size = batch_of(self._tensorflow, checked)
-                asked["validation_data"] = checked.rebatch(size * count) if size else checked
+                asked["validation_data"] = (
+                    _rebatched(self._tensorflow, checked, size * count, None) if size else checked
+                )
                 if asked.get("validation_steps"):
                     asked["validation_steps"] = -(-asked["validation_steps"] // count)
         elif hasattr(data, "shape") or isinstance(data, (list, tuple, dict)):
@@ -196,6 +204,25 @@ def batch_of(tensorflow: Any, dataset: Any) -> int:
     for element in dataset.take(1):
         return int(tensorflow.nest.flatten(element)[0].shape[0] or 0)
     return 0
+
+
+_AS_MANY = frozenset("Prefetch Options Map ParallelMap Cache MemoryCache Shuffle AssertCardinality".split())
+"""Datasets that have as many elements as what they are made of."""
+
+
+def _rebatched(tensorflow: Any, dataset: Any, size: int, own: Optional[Own]) -> Any:
+    """In batches of so many. TensorFlow forgets how many these are, and would look for their end within a step."""
+    found, below = (dataset if own is None else own.watched(dataset)).rebatch(size), dataset
+    while _kind(below) in _AS_MANY and hasattr(below, "_input_dataset"):
+        below = below._input_dataset
+    examples = int(below._input_dataset.cardinality()) if _kind(below) in ("Batch", "ParallelBatch") else 0
+    if examples <= 0 or int(dataset.cardinality()) != -(-examples // batch_of(tensorflow, dataset)):
+        return found  # not known, or the last one is left out
+    return found.apply(tensorflow.data.experimental.assert_cardinality(-(-examples // size)))
+
+
+def _kind(dataset: Any) -> str:
+    return type(dataset).__name__.strip("_").removesuffix("Dataset") if dataset is not None else ""
 
 
 def _reads_as(number: type) -> Callable[[Any], Any]:

@@ -61,6 +61,8 @@ class Meter:
         self._has_news = False
         self.source: Callable[[], Dict[str, Any]] = dict
         """Asked for values when a window is told."""
+        self.own: Optional[Callable[[], float]] = None
+        """Asked for the seconds since the last time that this process has not waited for others, when a window is told."""
         self.tracer: Optional[Tracer] = None
         self.kept_by = ""  # who says when a step is over; empty: whoever sees one
         self.batch = 0  # examples of a step of this process, as its first step has shown; 0: nobody looked
@@ -148,6 +150,8 @@ class Meter:
         if not self._steps and not self._has_news:
             return
         self._values = {**self.source(), **self._values}
+        if self.own is not None and self._steps and not is_last:
+            self._together = max(0.0, self._seconds - self.own())
         now = self._clock()
         found = {
             "t": round(self._wall(), 3),
