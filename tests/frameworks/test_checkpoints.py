@@ -14,7 +14,7 @@ import pytest
 
 from stoker.frameworks.checkpoints import KEEP, MANIFEST, Checkpoints
 from stoker.frameworks.interval import FIRST_SECONDS, MOST_SECONDS, seconds_until_save
-from stoker.frameworks.stored import checkpoints_at
+from stoker.frameworks.stored import StoredCheckpoints, checkpoints_at
 from stoker.frameworks.words import Refused
 
 Open = Callable[[Path], Checkpoints]
@@ -29,6 +29,12 @@ def at(request: pytest.FixtureRequest) -> Open:
 def save(checkpoints: Checkpoints, step: int, text: str = "weights", **state: object) -> Path:
     """A checkpoint with one file. Returns where it is."""
     return Path(checkpoints.save(step, state, lambda draft: put(draft, text)).removeprefix("file://"))
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """One of its files: in a store they are in a folder of the very save."""
+    (found,) = folder.rglob(name)
+    return found
 
 
 def put(folder: str, text: str) -> None:
@@ -57,7 +63,7 @@ def test_so_many_are_kept(at: Open, tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
 def test_of_a_damaged_one_the_one_before_is_taken(at: Open, tmp_path: Path, name: str, damage: str) -> None:
     save(at(tmp_path), 1)
-    path = save(at(tmp_path), 2) / name
+    path = file_of(save(at(tmp_path), 2), name)
     if damage == "gone":
         path.unlink()
     else:
@@ -69,7 +75,7 @@ def test_of_a_damaged_one_the_one_before_is_taken(at: Open, tmp_path: Path, name
 
 
 def test_a_step_that_was_not_whole_is_written_again(at: Open, tmp_path: Path) -> None:
-    (save(at(tmp_path), 5) / "weights").unlink()
+    file_of(save(at(tmp_path), 5), "weights").unlink()
     save(at(tmp_path), 5, "again")
     found = at(tmp_path).latest()
     assert found is not None and Path(found.path("weights")).read_text() == "again"
@@ -111,6 +117,31 @@ def test_nothing_in_a_folder_is_our_mistake(at: Open, tmp_path: Path) -> None:
     (tmp_path / f"step-{99:09}").touch()
     found = at(tmp_path).latest()
     assert found is not None and found.step == 1
+
+
+def test_what_counts_is_not_touched_by_another_of_the_same_step(tmp_path: Path) -> None:
+    """In a bucket nothing can be renamed: whoever is killed between two files leaves the first one whole."""
+    save(checkpoints_at(f"file://{tmp_path}"), 5, "first")
+    again = checkpoints_at(f"file://{tmp_path}")
+    assert isinstance(again, StoredCheckpoints)
+    draft = again.begin(5, "another")
+    put(draft, "second")
+    again.hand_in(draft, 5, 1, {"weights": [6, "…"]})
+    found = checkpoints_at(f"file://{tmp_path}").latest()
+    assert found is not None and Path(found.path("weights")).read_text() == "first"
+    again.commit(draft, 5, {}, None)
+    found = checkpoints_at(f"file://{tmp_path}").latest()
+    assert found is not None and Path(found.path("weights")).read_text() == "second"
+    assert len(list((tmp_path / "step-000000005").iterdir())) == 2, "the first is gone"
+
+
+def test_halves_push_out_nothing_whole(tmp_path: Path) -> None:
+    for step in (70, 80, 90):
+        save(checkpoints_at(f"file://{tmp_path}"), step)
+    for step in (100, 110, 120):
+        (tmp_path / f"step-{step:09}").mkdir()
+    save(checkpoints_at(f"file://{tmp_path}"), 130)
+    assert steps(tmp_path) == [80, 90, 130]
 
 
 def test_a_manifest_leads_nowhere_else(at: Open, tmp_path: Path) -> None:

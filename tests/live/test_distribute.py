@@ -337,6 +337,58 @@ def test_a_program_of_torchrun_has_a_process_for_each_gpu(server: Server, tmp_pa
     assert "stoker: starts 2 processes on each machine, one for each GPU" in output and "rank 0 size 2" in output
 
 
+@pytest.mark.campaign
+def test_keras_on_jax_with_data_that_cannot_be_shared_out_evenly(server: Server, tmp_path: Path) -> None:
+    program = 'import os\nos.environ["KERAS_BACKEND"] = "jax"\n' + KERAS.replace("size=(640, 20)", "size=(65, 20)")
+    program = program.replace(
+        'print("weights"', 'print("loss", model.evaluate(images, labels, verbose=0) > 0)\nprint("weights"'
+    )
+    (tmp_path / "program.py").write_text(program)
+    flags = ("--rehearse", "--gpus=2", "--distribute=auto", "--job-dir=gs://out/uneven")
+    output = run(server, tmp_path, *flags, command=("program.py", "16"))
+    assert "loss True" in output and results(output)[0][1] == 6
+
+
+GROWN = """
+import os
+import torch
+from stoker import checkpoint
+os.makedirs("seen", exist_ok=True)
+class Trainer:
+    def __init__(self, model):
+        self.model, self.optimizer = model, torch.optim.SGD(model.parameters(), lr=0.01)
+    def train(self, batch):
+        self.optimizer.zero_grad()
+        self.model(batch).sum().backward()
+        self.optimizer.step()
+trainer = Trainer(torch.nn.Linear(4, 1))
+loader = torch.utils.data.DataLoader(torch.ones(64000, 4), batch_size=8)
+state = checkpoint.State(model=trainer.model, optimizer=trainer.optimizer)
+state.restore()
+print("begins at", state.step)
+for batch in state.batches(loader):
+    trainer.train(batch)
+    open(f"seen/{os.environ['RANK']}-{os.getpid()}", "w").close()
+    if state.step == 200 and os.environ["RANK"] == "0" and os.environ["STOKER_RESTART_COUNT"] == "0":
+        os.kill(os.getpid(), 15)
+    if state.step == 400:
+        break
+print("ends at", state.step, "of", os.environ["WORLD_SIZE"], len(os.listdir("seen")))
+"""
+
+
+def test_told_to_stop_its_processes_save_together(server: Server, tmp_path: Path) -> None:
+    """A script with a Trainer of its own, as a module, told to stop: it is saved, and goes on."""
+    (tmp_path / "trainer").mkdir()
+    (tmp_path / "trainer/__init__.py").touch()
+    (tmp_path / "trainer/task.py").write_text(GROWN)
+    flags = ("--rehearse", "--gpus=2", "--distribute=auto", "--job-dir=gs://out/grown")
+    output = run(server, tmp_path, *flags, command=("-m", "trainer.task"))
+    assert "trains in step on 2 replicas (averaged gradients)" in output
+    begun = [int(step) for step in re.findall(r"begins at (\d+)", output)]
+    assert begun[0] == 0 and 200 <= begun[1] < 400 and "ends at 400 of 2" in output, output
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_first_process_that_fails_ends_all(server: Server, tmp_path: Path, rank: int) -> None:
     fails = f'if os.environ["RANK"] == "{rank}" and epoch: raise ValueError("no more")\n    model.train()'

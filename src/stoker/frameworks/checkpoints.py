@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 KEEP = 3
@@ -30,6 +31,7 @@ class Checkpoint(NamedTuple):
     step: int
     folder: str
     state: Dict[str, Any]  # what its writer said of it
+    place: str  # of all of them, as it is said to people
 
     def path(self, name: str) -> str:
         """One of its files."""
@@ -54,7 +56,7 @@ class Checkpoints:
     def save(self, step: int, state: Dict[str, Any], write: Callable[[str], None]) -> str:
         """Write one; `write` is given an empty folder. Raises OSError: then those before are as they were."""
         self.sweep()
-        draft = self.begin(step, str(os.getpid()))
+        draft = self.begin(step, f"{os.getpid()}-{time.time_ns()}")
         try:
             write(draft)
             return self.commit(draft, step, state)
@@ -97,20 +99,26 @@ class Checkpoints:
         return self.save(next(iter(self._steps()), 0) + 1, state, write)
 
     def latest(self) -> Optional[Checkpoint]:
-        """The newest that is whole. None: there is none."""
+        """The newest that is whole. None: there is none. Raises OSError."""
         return next((found for step in self._steps() for found in [self.at(step)] if found is not None), None)
 
     def at(self, step: int, *, is_proved: bool = False) -> Optional[Checkpoint]:
-        """The one of a step, if it is there and whole. `is_proved`: somebody else has looked at its files."""
+        """The one of a step, if it is there and whole. `is_proved`: somebody else has looked at its files.
+
+        Raises OSError where that cannot be known: who began anew would write over what is there.
+        """
         folder = self._path(step)
         try:
             with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
                 told = json.load(file)
             paths = {os.path.join(folder, name): proved for name, proved in listed(told).items()}
             is_whole = is_proved or all(proof(path, sync=False) == proved for path, proved in paths.items())
-            return Checkpoint(step, folder, told["state"]) if is_whole else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return Checkpoint(step, folder, told["state"], self.place) if is_whole else None
+        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError):
             return None
+
+    def release(self, found: Checkpoint) -> None:
+        """It was read, and is not needed here any more."""
 
     def hand_in(self, draft: str, step: int, rank: int, proved: Dict[str, List[Any]]) -> None:
         """Tell the chief that a process has written its part, with the proofs of its files. Raises OSError."""
@@ -140,7 +148,7 @@ class Checkpoints:
         """The newest first."""
         try:
             return steps_in(os.listdir(self.folder))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def sweep(self) -> None:

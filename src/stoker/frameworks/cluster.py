@@ -32,6 +32,8 @@ class Cluster(NamedTuple):
 def cluster_of(variables: Mapping[str, str]) -> Cluster:
     """The cluster that these variables tell of; alone where they tell of none."""
     devices = _number(variables, "STOKER_GPUS_PER_NODE", 0)
+    if devices:  # of the machine, which has a process for each, or for some of them
+        devices = max(1, devices // max(1, _number(variables, "LOCAL_WORLD_SIZE", 1)))
     return Cluster(
         role=variables.get("STOKER_ROLE", "chief"),
         rank=_number(variables, "RANK", 0) if "STOKER_ROLE" not in variables or "RANK" in variables else -1,

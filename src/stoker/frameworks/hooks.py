@@ -28,7 +28,7 @@ MEASURES = {
 """Framework → the function that has its steps measured, in whichever process trains."""
 
 FIRST = {"torch": "stoker.frameworks.torch_processes:begin"}
-"""Framework → the function that is called before it is executed, in the program's process."""
+"""Framework → the function that is called before it is executed, with the folder in which the program was started."""
 
 PROGRAM = "STOKER_PROGRAM_PID"
 """The process that is adapted. Those that it starts, such as loaders of data, are not."""
@@ -44,18 +44,18 @@ def find(
         spec = finder.find_spec(name, path, target)
         if spec is not None:
             if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                _call_afterwards(spec.loader, name)
+                _call_afterwards(spec.loader, name, getattr(watcher, "folder", ""))
             return spec
     return None
 
 
-def _call_afterwards(loader: Any, name: str) -> None:
+def _call_afterwards(loader: Any, name: str, folder: str) -> None:
     """Whoever only looks for a framework gets a loader, too: the adapter is called when one is really used."""
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
         if module.__name__ == name and name in FIRST and is_program():
-            _function(FIRST[name])()
+            _function(FIRST[name])(folder)
         execute(module)
         if module.__name__ != name:  # some loaders are for many modules
             return

@@ -17,7 +17,7 @@ from .stored import checkpoints_at
 from .together import is_aside
 from .torch_parts import TorchParts, steps_parameters_of
 from .variable_parts import VariableParts, is_trained
-from .words import Refused, say
+from .words import NotNow, Refused, passes, say
 
 _MOST_BATCHES = 64
 """A program whose optimizers have not stepped by then steps in a way of its own, and is not waited for."""
@@ -75,6 +75,7 @@ class Keeping:
         found = self._agreed(checkpoints)
         if found is not None:
             self._restore(found)
+            checkpoints.release(found)
         return found
 
     def save(self, step: int, told: Dict[str, Any], extra: Dict[str, Any], *, waits: bool) -> Saved:
@@ -156,21 +157,23 @@ class Keeping:
 
     def _agreed(self, checkpoints: Checkpoints) -> Optional[Checkpoint]:
         """The checkpoint to begin from: the chief's choice, for all."""
-        found, problem = None, ""
-        if self.is_chief:
-            try:
+        found, problem, is_passing = None, "", False
+        try:
+            if self.is_chief:
                 checkpoints.sweep()
                 found = checkpoints.latest()
-            except OSError as error:
-                problem = f": {error}"
-        step, has_failed = self.together.most([found.step + 1 if found is not None else 0, float(bool(problem))])
+        except OSError as error:
+            problem, is_passing = f": {error}", passes(error)
+        step, has_failed, may_pass = self.together.most(
+            [found.step + 1 if found is not None else 0, float(bool(problem)), float(is_passing)]
+        )
         if has_failed:
-            raise Refused(
-                f"{checkpoints.place} cannot be used{problem}",
-                "give a --job-dir that may be written to and read",
-            )
+            self._give_up(checkpoints, problem, is_passing=bool(may_pass))
         if not self.is_chief and step:
-            found = checkpoints.at(int(step) - 1, is_proved=True)
+            try:
+                found = checkpoints.at(int(step) - 1, is_proved=True)
+            except OSError as error:
+                self._give_up(checkpoints, f": {error}", is_passing=passes(error))
             if found is None:
                 raise Refused(
                     f"the chief goes on at step {int(step) - 1}, and that checkpoint is not to be found here "
@@ -178,6 +181,11 @@ class Keeping:
                     "give a --job-dir that all machines share",
                 )
         return found
+
+    def _give_up(self, checkpoints: Checkpoints, problem: str, *, is_passing: bool) -> None:
+        """Raises SystemExit: who began anew would write over what is there."""
+        why = f"{checkpoints.place} cannot be used{problem}"
+        raise NotNow(why) if is_passing else Refused(why, "give a --job-dir that may be written to and read")
 
     def _restore(self, found: Checkpoint) -> None:
         theirs, ours = found.state["parts"], self._kinds_by_name()

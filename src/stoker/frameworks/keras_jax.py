@@ -68,7 +68,18 @@ class Shared:
             bound = signature.bind(model, *args, **words)
             return shared._run(model, bound)
 
-        self._keras.Model.fit = fit
+        evaluate = self._keras.Model.evaluate
+        of_evaluate = inspect.signature(evaluate)
+
+        @functools.wraps(evaluate)
+        def evaluate_whole(model: Any, *args: Any, **words: Any) -> Any:
+            bound = of_evaluate.bind(model, *args, **words)
+            for name in ("x", "y", "sample_weight"):
+                if bound.arguments.get(name) is not None:
+                    bound.arguments[name] = shared._whole(bound.arguments[name])
+            return evaluate(*bound.args, **bound.kwargs)
+
+        self._keras.Model.fit, self._keras.Model.evaluate = fit, evaluate_whole
         if not self._cluster.is_chief:
             throw_away(self._keras.Model)
 
@@ -108,17 +119,39 @@ class Shared:
                 f"batches come from a {type(data).__name__}, and all {self._count} processes would read the same",
                 "use arrays or a tf.data.Dataset, or say --distribute none",
             )
+        if asked.get("validation_data") is not None:
+            asked["validation_data"] = self._whole(asked["validation_data"])
         if asked.get("steps_per_epoch"):
             asked["steps_per_epoch"] = -(-asked["steps_per_epoch"] // self._replicas)
 
-    def _part_of_array(self, array: Any) -> Any:
-        """Some examples at the beginning are read twice, so that all processes have as many."""
+    def _part_of_array(self, array: Any, count: int = 0, rank: int = 0) -> Any:
+        """Some examples at the beginning are read twice, so that all processes, and all devices, have as many.
+
+        `count`, `rank`: of so many parts, which; 0: those of the processes.
+        """
         if not hasattr(array, "shape") or not len(array):
             return array  # Keras says better what is wrong with it
         numpy: Any = import_module("numpy")
+        count, rank = (count, rank) if count else (self._count, self._cluster.rank)
         rows = numpy.asarray(array)
-        size = -(-len(rows) // self._count)
-        return rows[(self._cluster.rank + self._count * numpy.arange(size)) % len(rows)]
+        size = _rounded(-(-len(rows) // count), self._devices)
+        return rows[(rank + count * numpy.arange(size)) % len(rows)]
+
+    def _whole(self, data: Any) -> Any:
+        """What is evaluated: all of it, and some examples twice, so that all devices have as many."""
+        if self._devices == 1:
+            return data
+        if not hasattr(data, "element_spec"):
+            return self._jax.tree_util.tree_map(lambda array: self._part_of_array(array, 1, 0), data)
+        tensorflow: Any = import_module("tensorflow")
+
+        def rounded(*element: Any) -> Any:
+            rows = tensorflow.shape(tensorflow.nest.flatten(element)[0])[0]
+            chosen = tensorflow.range(_rounded(rows, self._devices)) % rows
+            found = tensorflow.nest.map_structure(lambda values: tensorflow.gather(values, chosen), element)
+            return found if len(found) > 1 else found[0]
+
+        return data.map(rounded)
 
     def _part_of_dataset(self, dataset: Any) -> Any:
         """Of each of its batches, made larger, one part for each process: they all read it, in the same order."""
@@ -132,7 +165,7 @@ class Shared:
 
         def part(*element: Any) -> Any:
             rows = tensorflow.shape(tensorflow.nest.flatten(element)[0])[0]
-            mine = (rank + count * tensorflow.range((rows + count - 1) // count)) % rows
+            mine = (rank + count * tensorflow.range(_rounded((rows + count - 1) // count, self._devices))) % rows
             found = tensorflow.nest.map_structure(lambda values: tensorflow.gather(values, mine), element)
             return found if len(found) > 1 else found[0]
 
@@ -156,3 +189,8 @@ class Shared:
                     truth.tell(cluster, "DataParallel", expected, count, seen.get("batch", 0) // count, notes)
 
         return [*callbacks, FirstStep()]
+
+
+def _rounded(rows: Any, devices: int) -> Any:
+    """The next multiple."""
+    return (rows + devices - 1) // devices * devices

@@ -1,7 +1,7 @@
 """How long each step takes of a process's own, where `fit` trains on several workers: those in step take equally long otherwise.
 
 Computing takes from when a step has its data, for which workers wait together, until its gradients are there; a slice of one that
-comes back to the processor tells when that is. Meanwhile the next data are read: whichever takes longer is the process's own time.
+comes back to the processor tells when. Meanwhile the next data are read: whichever takes longer is the process's own time.
 """
 
 from __future__ import annotations

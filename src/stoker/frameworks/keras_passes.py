@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Dict, Iterator, List, Optional
 
 from .keras_order import Course, Reached, Read
-from .tensorflow_data import entered, is_cached
+from .tensorflow_data import entered
 
 _ENDLESS = -1  # tf.data.INFINITE_CARDINALITY
 _TRAINER = "keras.src.backend.tensorflow.trainer"
@@ -80,16 +80,13 @@ class Passes(Course):
             self.made += 1
             return iter(self._reader._distributed_dataset)
         if self._iterator is None:
-            dataset, has_cache = self._reader._distributed_dataset, is_cached(self._data)
-            passes = self._began_at.passes
+            dataset, passes = self._reader._distributed_dataset, self._began_at.passes
             for read in self._owed:
-                if self._is_endless:
-                    next(
-                        entered(dataset, 0, read.steps - 1, has_cache), None
-                    )  # it draws an order each time it begins anew
+                if self._is_endless:  # it draws an order each time it begins anew
+                    next(entered(dataset, 0, read.steps - 1, self._data), None)
                 else:
                     passes += read.made
-            self._iterator = entered(dataset, passes, self._began_at.steps, has_cache)
+            self._iterator = entered(dataset, passes, self._began_at.steps, self._data)
             self.made += self._began_at.passes + 1
         elif self._is_read:
             self._now = Reached(self._now.passes + 1, 0)
@@ -124,6 +121,8 @@ class Passes(Course):
         self._is_over = self._is_read and (not self._steps or self._done + self._in_epoch < self._steps)
         if self._done and self.count == math.inf:
             self._reader._num_batches = None  # Keras takes what was left of the epoch for all of it
+        elif self._done and not self._steps:
+            iter(self)  # Keras would have made the next one by now, had it not been stopped
         self._done = 0
 
 

@@ -20,10 +20,11 @@ from .keras_passes import Passes, is_stream
 from .keras_saving import Saving
 from .steps import tell_resumed, tell_saved
 from .stored import checkpoints_at
-from .words import Refused, say
+from .words import NotNow, Refused, passes, say
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 _ARRAYS = "arrays.npz"
+_METRICS = "metrics.npz"
 
 
 class Resume:
@@ -38,6 +39,7 @@ class Resume:
         self._checkpoints = checkpoints_at(folder)  # of the call that goes on
         self.rhythm = rhythm
         self._calls = 0
+        self._counted: List[Any] = []  # by metrics, in the epoch that was interrupted
         self._owed: Dict[
             int, Tuple[Any, List[Read]]
         ] = {}  # by id: data, and what calls that are over have read of them
@@ -57,10 +59,13 @@ class Resume:
         reached = Reached(0, 0)
         if found is not None:
             self._restore(model, found)
+            self._checkpoints.release(found)
+            self._build_metrics(model, asked)
             place, history = Place(*found.state["place"]), found.state["history"]
             reached = Reached(*found.state.get("reached", reached))
             self.rhythm.goes_on(found.state.get("trained_seconds", 0.0))
-            if found.state["is_over"] and place.epoch >= asked.get("epochs", 1):
+            is_over = found.state["is_over"] and place.epoch >= asked.get("epochs", 1)
+            if is_over or found.state.get("is_stopped"):
                 read = Read(found.state.get("made", 0), reached.steps)
                 self._owed.setdefault(id(data), (data, []))[1].append(read)
                 return self._as_it_was(model, history)
@@ -97,7 +102,7 @@ class Resume:
         why = ""
         if place.done and not unit:
             why = "what it trains on cannot be entered in the middle"
-        elif place.done and unit == "steps" and found.state["replicas"] != replicas:
+        elif (place.done or reached.steps) and unit == "steps" and found.state["replicas"] != replicas:
             why = f"the steps of {found.state['replicas']} replicas are not those of {replicas}"
         if why:
             place, reached = Place(place.epoch, 0), Reached(reached.passes, 0)
@@ -112,7 +117,7 @@ class Resume:
         """The checkpoint to begin from: the chief's choice, for all."""
         strategy, tensorflow = model.distribute_strategy, self._tensorflow
         is_alone = self._cluster.processes == 1 or strategy.num_replicas_in_sync == 1
-        found = self._latest() if is_alone or self._cluster.is_chief else None
+        found = self._found() if is_alone or self._cluster.is_chief else None
         if is_alone:
             return found
         mine = tensorflow.constant(found.step + 1 if found is not None else 0, tensorflow.int64)
@@ -125,7 +130,7 @@ class Resume:
         step = int(strategy.reduce("SUM", tensorflow.function(strategy.run)(chosen), axis=None).numpy()) - 1
         if step < 0:
             return None
-        theirs = found if self._cluster.is_chief else self._checkpoints.at(step)
+        theirs = found if self._cluster.is_chief else self._found(step)
         if theirs is None:
             raise Refused(
                 f"the chief goes on at step {step}, and that checkpoint is not to be found here ({self._checkpoints.place})",
@@ -133,14 +138,15 @@ class Resume:
             )
         return theirs
 
-    def _latest(self) -> Optional[Checkpoint]:
+    def _found(self, step: int = -1) -> Optional[Checkpoint]:
+        """The one of a step, or the newest."""
         try:
-            return self._checkpoints.latest()
+            return self._checkpoints.latest() if step < 0 else self._checkpoints.at(step)
         except OSError as error:
-            raise Refused(
-                f"{self._checkpoints.place} cannot be used: {error}",
-                "give a --job-dir that may be written to and read",
-            ) from None
+            why = f"{self._checkpoints.place} cannot be used: {error}"
+            if passes(error):
+                raise NotNow(why) from None
+            raise Refused(why, "give a --job-dir that may be written to and read") from None
 
     def _build(self, model: Any, asked: Dict[str, Any], *, must: bool) -> None:
         """Make all variables now, so that they can be filled. `must`: Raises Refused if that cannot be."""
@@ -160,6 +166,23 @@ class Resume:
                     "give it an Input, or train it from arrays",
                 ) from None
 
+    def _build_metrics(self, model: Any, asked: Dict[str, Any]) -> None:
+        """Make their variables now, as Keras would at the first step."""
+        tensorflow, data = self._tensorflow, asked["x"]
+
+        def zeros(spec: Any) -> Any:
+            return tensorflow.zeros([size or 1 for size in spec.shape], spec.dtype)
+
+        try:
+            if isinstance(data, tensorflow.data.Dataset):
+                batch = tensorflow.nest.map_structure(zeros, data.element_spec)  # one that is read would be missed
+            else:
+                given = [asked[name] for name in ("x", "y", "sample_weight") if asked.get(name) is not None]
+                batch = tuple(tensorflow.nest.map_structure(lambda part: part[:1], part) for part in given)
+            model._symbolic_build(data_batch=batch)
+        except Exception:
+            return  # then they count what is left of the epoch alone
+
     def _optimizers(self, model: Any) -> List[Any]:
         """All that a model has: those that train in two ways have more than one."""
         kind = self._keras.optimizers.Optimizer
@@ -176,6 +199,9 @@ class Resume:
         return model.distribute_strategy.experimental_local_results(raw)[0].numpy()
 
     def _restore(self, model: Any, found: Checkpoint) -> None:
+        if os.path.exists(found.path(_METRICS)):
+            with numpy.load(found.path(_METRICS), allow_pickle=False) as counted:
+                self._counted = [counted[str(n)] for n in range(len(counted.files))]
         variables, names = self._variables(model), found.state["variables"]
         with numpy.load(found.path(_ARRAYS), allow_pickle=False) as arrays:
             shapes = [tuple(variable.shape) for variable in variables]
@@ -195,15 +221,28 @@ class Resume:
                 for number, (variable, (_, _, kind)) in enumerate(zip(variables, names)):
                     variable.assign(arrays[str(number)].view(self._tensorflow.as_dtype(kind).as_numpy_dtype))
 
+    def _metrics(self, model: Any) -> List[Any]:
+        """What metrics have counted in this epoch. On several replicas it is each one's own, and stays with them."""
+        is_alone = model.distribute_strategy.num_replicas_in_sync == 1
+        return list(getattr(model, "metrics_variables", ())) if is_alone else []
+
+    def restore_metrics(self, model: Any) -> None:
+        """Of the epoch that was interrupted, whose beginning they would not know."""
+        variables, arrays = self._metrics(model), self._counted
+        if [tuple(variable.shape) for variable in variables] == [array.shape for array in arrays]:
+            for variable, array in zip(variables, arrays):
+                variable.assign(array)
+
     def save(self, model: Any, state: Dict[str, Any]) -> float:
         """Write a checkpoint, if this is the chief. Returns how long that took. Raises OSError."""
         if not self._cluster.is_chief:
             return 0.0
         began = time.monotonic()
         variables = self._variables(model)
-        arrays = [self._read(model, variable) for variable in variables]
+        arrays = [self._read(model, variable) for variable in [*variables, *self._metrics(model)]]
         names = [getattr(variable, "path", variable.name) for variable in variables]
         steps = [int(self._read(model, optimizer.iterations)) for optimizer in self._optimizers(model)]
+        metrics, arrays = arrays[len(variables) :], arrays[: len(variables)]
         state = {
             **state,
             "step": max(steps, default=0),
@@ -216,6 +255,7 @@ class Resume:
             """Kinds that numpy does not have, such as bfloat16, go as bytes."""
             plain = [a if a.dtype.kind in "biufc" else a.view(f"u{a.dtype.itemsize}") for a in arrays]
             numpy.savez(os.path.join(folder, _ARRAYS), **{str(n): a for n, a in enumerate(plain)})
+            numpy.savez(os.path.join(folder, _METRICS), **{str(n): a for n, a in enumerate(metrics)})
 
         self._checkpoints.save_next(state, write)
         took = time.monotonic() - began

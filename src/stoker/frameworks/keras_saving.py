@@ -27,6 +27,8 @@ class Writer(Protocol):
 
     def is_chief(self) -> bool: ...
 
+    def restore_metrics(self, model: Any) -> None: ...  # of an epoch that was interrupted
+
 
 class Saving:
     """Saves while one call of `fit` goes on."""
@@ -93,7 +95,9 @@ class Saving:
             self._course.begin_epoch()
         if epoch != self.place.epoch:
             self.place = Place(epoch, 0)
-        elif self.place.done and self._known.get("learning_rate") is not None:
+        elif self.place.done:
+            self._writer.restore_metrics(self._model)
+        if self.place.done and self._known.get("learning_rate") is not None:
             try:
                 self._model.optimizer.learning_rate = self._known["learning_rate"]
             except (TypeError, ValueError, AttributeError):
@@ -184,6 +188,7 @@ class Saving:
             "is_over": is_over,
             "callbacks": [_numbers_of(callback) for callback in self._callbacks],
             "learning_rate": rate,
+            "is_stopped": not self.place.done and bool(self._model.stop_training),
         }
         try:
             self._save_seconds = self._writer.save(self._model, state)

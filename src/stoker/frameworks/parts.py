@@ -70,10 +70,9 @@ def file_of(rank: int) -> str:
 
 def another_program(found: Checkpoint, why: str) -> Refused:
     """The checkpoint is not of this program."""
-    folder = os.path.dirname(found.folder)
     return Refused(
         f"the checkpoint of step {found.step} is of another model: {why}",
-        f"give another --job-dir, or delete {folder}",
+        f"give another --job-dir, or delete {found.place}",
     )
 
 

@@ -99,7 +99,7 @@ class Saving:
             self._fail(saved, error)
         finally:
             saved.has_written.set()
-            if not self._rank:
+            if not self._rank or self._checkpoints.is_remote:
                 shutil.rmtree(draft, ignore_errors=True)
 
     def _fail(self, saved: Saved, error: BaseException) -> None:
@@ -119,7 +119,7 @@ class Saving:
 
     def _gather(self, saved: Saved, draft: str) -> Optional[Dict[str, List[Any]]]:
         """The proofs of all others. None: it is given up."""
-        until, found = time.monotonic() + _MOST_WAIT_SECONDS, {}
+        until, found = time.monotonic() + _MOST_WAIT_SECONDS * (6 if self._checkpoints.is_remote else 1), {}
         is_last = False
         for rank in range(1, self._count):
             word = self._checkpoints.handed_in(draft, rank)

@@ -4,6 +4,7 @@
 Nothing here may fail, or cost a program that imports none anything. A `sitecustomize` of the environment's own comes afterwards.
 """
 
+import os
 import sys
 
 _HERE = __file__.replace("\\", "/").rpartition("/")[0]
@@ -16,6 +17,12 @@ _FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "torch", "jax")
 
 class _Watcher(object):
     """Lets hooks.py find the frameworks."""
+
+    def __init__(self):
+        try:
+            self.folder = os.getcwd()
+        except OSError:
+            self.folder = ""
 
     def find_spec(self, name, path=None, target=None):
         """The spec of a framework, whose adapter will be called; None for everything else."""

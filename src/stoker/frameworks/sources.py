@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 from .chance import draw_from, drawn_so_far
 from .parts import has_state
-from .tensorflow_data import entered, is_cached
+from .tensorflow_data import entered
 
 
 class Source:
@@ -50,7 +50,7 @@ class Source:
 
     def begin(self, passes: int) -> Iterator[Any]:
         """All of it, once more. `passes`: so many were made by attempts before this one, and none by this one."""
-        return entered(self._data, passes, 0, is_cached(self._data)) if self._is_dataset() else iter(self._data)
+        return entered(self._data, passes, 0, self._data) if self._is_dataset() else iter(self._data)
 
     def enter(self, begun: Dict[str, Any], now: Dict[str, Any], done: int, passes: int) -> Iterator[Any]:
         """What is left after so many batches. `begun`: its state when the first was asked for; `now`: when the next is."""
@@ -81,7 +81,7 @@ class Source:
             return iter(data[done:])
         if self._is_dataset():
             then()
-            return iter(entered(data, passes, done, is_cached(data)))
+            return iter(entered(data, passes, done, data))
         return _passed_over(data, done, then)
 
     def _is_dataset(self) -> bool:

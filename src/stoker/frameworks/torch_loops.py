@@ -22,7 +22,7 @@ from .program import first_use, launcher, main_file, saves_itself
 from .steps import meter
 from .together import begin_alike, elsewhere, is_aside
 from .torch_data import Share
-from .torch_processes import OWN
+from .torch_processes import OWN, must_meet
 from .words import Refused, say
 
 _LOOK_STEPS = 100
@@ -45,9 +45,16 @@ def prepare_torch(torch: ModuleType) -> None:
         truth.left(f"{launcher()} starts and distributes it")
     elif asked in ("auto", "ddp", "fsdp") and own is not None:
         truth.left(f"the program distributes itself ({own})")
-    elif cluster.servers and first_use({"torch"}, main_file()) is None:
-        return  # somebody else has imported it: the parameter servers are for another framework
+        if os.environ.get("LOCAL_WORLD_SIZE", "1") != "1":
+            must_meet(torch)
+    elif (cluster.servers or cluster.devices > 1) and first_use({"torch"}, main_file()) is None:
+        return  # somebody else has imported it: the machines are for another framework
     elif choose_torch(asked, cluster) == "ddp":
+        if cluster.devices > 1:
+            raise Refused(
+                f"each replica has {cluster.devices} GPUs, and the program starts processes itself, or not at all",
+                f"ask for {cluster.replicas} replicas with one GPU each, or say --distribute none",
+            )
         Loop(torch, cluster).put_in_place()
 
 

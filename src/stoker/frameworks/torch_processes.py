@@ -13,35 +13,38 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import Any, Dict, List, Mapping
+import time
+from importlib import import_module
+from typing import Any, Dict, List, Sequence
 
 from .choice import choose_torch
 from .cluster import Cluster, cluster_of
 from .hooks import PROGRAM
 from .program import first_use, launcher, main_file
-from .words import say
+from .words import STOPPED_EXIT_CODE, Refused, say
 
 OWN = frozenset(
     "init_process_group DistributedDataParallel fully_shard FullyShardedDataParallel init_device_mesh "
-    "DistributedSampler Trainer TrainingArguments Seq2SeqTrainer SFTTrainer accelerate lightning pytorch_lightning "
-    "deepspeed fastai".split()
+    "DistributedSampler transformers.Trainer transformers.TrainingArguments transformers.Seq2SeqTrainer trl.SFTTrainer "
+    "accelerate lightning pytorch_lightning deepspeed fastai".split()
 )
 """What a program uses that distributes itself."""
 
 _STARTERS = frozenset(
-    "spawn start_processes mp_spawn notebook_launcher lightning pytorch_lightning fastai keras".split()
-)
+    "mp.spawn mp.Process multiprocessing.spawn multiprocessing.Process torch.multiprocessing.spawn start_processes "
+    "notebook_launcher lightning pytorch_lightning fastai ray horovod".split()
+) | {"import keras"}
 """What starts the processes itself, or needs none."""
 
 LOCAL = "STOKER_LOCAL_PROCESS"
 """Which of its machine's processes this is. The first has none."""
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
-_LEAVE_SECONDS = 60.0
+_LEAVE_SECONDS = 30.0
 
 
-def begin() -> None:
-    """Called in the program's process, before PyTorch is executed. Raises Refused."""
+def begin(folder: str) -> None:
+    """Called in the program's process, before PyTorch is executed. `folder`: where it was started. Raises Refused."""
     if os.environ.get(LOCAL):
         _go_with_the_first()
         return
@@ -49,13 +52,19 @@ def begin() -> None:
     cluster = cluster_of(os.environ)
     if asked not in ("auto", "ddp", "fsdp") or cluster.rank < 0 or cluster.devices < 2 or launcher():
         return
-    file = main_file()
-    if first_use({"torch"}, file) is None or first_use(_STARTERS, file) is not None:
+    file = main_file()  # none of `python -c`, whose text nobody has looked into
+    if file and (first_use({"torch"}, file) is None or first_use(_STARTERS, file) is not None):
         return
     is_plain = first_use(OWN, file) is None
     if is_plain and choose_torch(asked, cluster) == "none":
         return
-    places = [place_of(number, cluster, os.environ, is_plain=is_plain) for number in range(cluster.devices)]
+    devices = [name for name in _at_start("CUDA_VISIBLE_DEVICES").split(",") if name]
+    if is_plain and not cluster.is_pretended and len(devices) != cluster.devices:
+        raise Refused(
+            f"the replica has {cluster.devices} GPUs, and CUDA_VISIBLE_DEVICES names {len(devices)}",
+            "leave that variable as it is, or say --distribute none",
+        )
+    places = [place_of(number, cluster, devices, is_plain=is_plain) for number in range(cluster.devices)]
     own = os.environ.pop(PROGRAM, None)  # each is the program of its own
     environments = [{**os.environ, **place, LOCAL: str(number)} for number, place in enumerate(places)]
     os.environ.update(places[0])
@@ -63,11 +72,11 @@ def begin() -> None:
         os.environ[PROGRAM] = own
     if cluster.is_chief:
         say(f"starts {cluster.devices} processes on each machine, one for each GPU")
-    Others(environments[1:]).start()
+    Others(environments[1:], folder).start()
 
 
-def place_of(number: int, cluster: Cluster, variables: Mapping[str, str], *, is_plain: bool) -> Dict[str, str]:
-    """The variables of one of a machine's processes. `is_plain`: the program knows nothing of GPUs, and sees one."""
+def place_of(number: int, cluster: Cluster, devices: Sequence[str], *, is_plain: bool) -> Dict[str, str]:
+    """The variables of one of a machine's processes. `is_plain`: the program knows nothing of GPUs, and sees one of `devices`."""
     found = {
         "RANK": str(cluster.rank * cluster.devices + number),
         "WORLD_SIZE": str(cluster.replicas),
@@ -75,17 +84,43 @@ def place_of(number: int, cluster: Cluster, variables: Mapping[str, str], *, is_
         "LOCAL_WORLD_SIZE": str(cluster.devices),
     }
     if is_plain:
-        found["STOKER_GPUS_PER_NODE"] = "1"
         found["STOKER_DEVICES"] = "/gpu:0"
-        visible = [name for name in variables.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-        if len(visible) == cluster.devices:
-            found["CUDA_VISIBLE_DEVICES"] = visible[number]
+        if len(devices) == cluster.devices:
+            found["CUDA_VISIBLE_DEVICES"] = devices[number]
     return found
+
+
+def must_meet(torch: Any) -> None:
+    """See to it that the several processes of a program train together. Raises Refused at the first step."""
+    hooks: Any = import_module("torch.optim.optimizer")
+    count = int(os.environ["WORLD_SIZE"])
+
+    def look(*_: Any) -> None:
+        handle.remove()
+        together = torch.distributed
+        if not (together.is_available() and together.is_initialized() and together.get_world_size() == count):
+            raise Refused(
+                f"{count} processes were started, one for each GPU, and they train each by itself",
+                "let the program call init_process_group, or say --distribute none",
+            )
+
+    handle = hooks.register_optimizer_step_pre_hook(look)
+
+
+def _at_start(name: str) -> str:
+    """A variable as this process was given it: many scripts set one themselves."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            told = dict(line.split(b"=", 1) for line in file.read().split(b"\0") if b"=" in line)
+        return told.get(name.encode(), b"").decode()
+    except (OSError, ValueError):
+        return os.environ.get(name, "")
 
 
 def _go_with_the_first() -> None:
     """When that is killed, this one is, too. And its steps are those of the first."""
     os.environ["STOKER_STEP_METRICS"] = "none"
+    os.environ["CUDA_VISIBLE_DEVICES"] = _at_start("CUDA_VISIBLE_DEVICES")
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     except (OSError, AttributeError):
@@ -95,56 +130,78 @@ def _go_with_the_first() -> None:
 class Others:
     """The processes of a machine but the first, seen from there."""
 
-    def __init__(self, environments: List[Dict[str, str]]) -> None:
+    def __init__(self, environments: List[Dict[str, str]], folder: str) -> None:
         self._environments = environments
+        self._folder = folder
         self._processes: List["subprocess.Popen[bytes]"] = []
-        self._has_failed = False
+        self._has_ended = False  # this one, or all because of one
 
     def start(self) -> None:
         """The same command once more for each, and somebody who waits for it."""
-        command = [sys.executable, *getattr(sys, "orig_argv", [sys.executable, *sys.argv])[1:]]
-        for environment in self._environments:
-            process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=False
-            )
-            self._processes.append(process)
-            threading.Thread(target=self._wait_for, args=(process,), daemon=True).start()
+        for number, environment in enumerate(self._environments, start=1):
+            is_there = threading.Event()
+            threading.Thread(target=self._run, args=(number, environment, is_there), daemon=True).start()
+            is_there.wait()
         before = sys.excepthook
 
         def failed(*error: Any) -> None:
-            self._has_failed = True
             before(*error)
+            self._end()
 
         sys.excepthook = failed
         own = os.getpid()
         atexit.register(lambda: self._leave() if os.getpid() == own else None)
 
-    def _wait_for(self, process: "subprocess.Popen[bytes]") -> None:
-        """The first that fails ends all: the others would wait for it for ever."""
+    def _run(self, number: int, environment: Dict[str, str], is_there: threading.Event) -> None:
+        """Start one and wait for it, in a thread that lives as long as it does: Linux takes its end for that of the parent.
+
+        The first that fails ends all: the others would wait for it for ever.
+        """
+        command = [sys.executable, *getattr(sys, "orig_argv", [sys.executable, *sys.argv])[1:]]
+        where = self._folder or None
+        try:
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=where,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                close_fds=False,
+            )
+            self._processes.append(process)
+        finally:
+            is_there.set()
         code = process.wait()
-        if code and not self._has_failed:
-            self._has_failed = True
-            number = self._processes.index(process) + 1
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
-            say(f"process {number} of this machine {how}: the others end, too")
-            self._end()
-            sys.stderr.flush()
-            sys.stdout.flush()
-            os._exit(code if code > 0 else 128 - code)
+        if code in (STOPPED_EXIT_CODE, -signal.SIGTERM):
+            time.sleep(_LEAVE_SECONDS)  # the first is told to stop as well, and may have something to save
+        if not code or self._has_ended:
+            return
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+        say(f"process {number} of this machine {how}: the others end, too")
+        self._end()
+        sys.stderr.flush()
+        sys.stdout.flush()
+        if code == -signal.SIGKILL:
+            os.kill(os.getpid(), signal.SIGKILL)  # for want of memory perhaps: whoever looks into that sees the same
+        os._exit(code if code > 0 else 128 - code)
 
     def _leave(self) -> None:
-        """The first has come to its end. One that has failed takes the others with it."""
-        for process in self._processes:
+        """The first has come to its end, and so do the others about now."""
+        until = time.monotonic() + _LEAVE_SECONDS
+        is_killed = False
+        for process in self._processes if not self._has_ended else ():
             try:
-                process.wait(0 if self._has_failed else _LEAVE_SECONDS)
+                process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
-                if not self._has_failed:
-                    say(
-                        f"a process of this machine goes on {_LEAVE_SECONDS:.0f} s after the first has ended, and is killed"
-                    )
+                is_killed = True
         self._end()
+        if is_killed:
+            say(f"a process of this machine went on {_LEAVE_SECONDS:.0f} s after the first had ended, and was killed")
+            sys.stdout.flush()
+            os._exit(1)
 
     def _end(self) -> None:
+        self._has_ended = True
         for process in self._processes:
             if process.poll() is None:
                 process.kill()

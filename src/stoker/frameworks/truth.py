@@ -59,8 +59,8 @@ def _write(seen: Dict[str, Any]) -> None:
     if measures is not None:
         measures.note(seen)
     beat_file = os.environ.get("STOKER_BEAT_FILE")
-    if not beat_file:
-        return
+    if not beat_file or os.environ.get("STOKER_LOCAL_PROCESS"):
+        return  # the first of a machine tells
     path = os.path.join(os.path.dirname(beat_file), FILE_NAME)
     try:
         with open(path + ".part", "w", encoding="utf-8") as file:

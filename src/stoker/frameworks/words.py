@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 STOPPED_EXIT_CODE = 143
@@ -22,3 +23,21 @@ class Refused(SystemExit):
 
     def __init__(self, why: str, fix: str) -> None:
         super().__init__(f"stoker: {why}; {fix}")
+
+
+_PASSING = frozenset(
+    {errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EIO}
+)
+
+
+class NotNow(SystemExit):
+    """What is needed cannot be reached at the moment. Ends the program so that it is tried again."""
+
+    def __init__(self, why: str) -> None:
+        print(f"stoker: {why}; it is tried again", file=sys.stderr, flush=True)
+        super().__init__(STOPPED_EXIT_CODE)
+
+
+def passes(error: OSError) -> bool:
+    """Whether it may be otherwise in a minute."""
+    return isinstance(error, (ConnectionError, TimeoutError)) or error.errno in _PASSING
