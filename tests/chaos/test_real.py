@@ -13,6 +13,7 @@ from .rig import build_clock, can_mount
 pytestmark = pytest.mark.live
 
 
+@pytest.mark.campaign
 def test_nothing_is_lost_and_nothing_runs_twice(tmp_path: Path) -> None:
     mounts, clock = can_mount(), build_clock(tmp_path)
     plan = ["kill all", "kill server while it starts"]

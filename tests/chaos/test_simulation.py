@@ -36,6 +36,7 @@ def test_the_seeds_meet_faults_of_most_kinds() -> None:
     assert len(met) > len(RATES) / 2
 
 
+@pytest.mark.campaign
 def test_played_again_a_seed_has_the_same_story() -> None:
     """In processes whose hashes differ, so that nothing may hang on the order of a set."""
     command = [sys.executable, "-c", "from tests.chaos.run import play; print(play(3).hash, play(5).hash)"]

@@ -148,7 +148,10 @@ def results(text: str) -> list[str]:
 @pytest.mark.proves("TensorFlow, a loop of its own", "Goes on after a kill", "at the same batch, by `checkpoint.State`")
 @pytest.mark.parametrize(
     "program",
-    [pytest.param(JAX, id="jax"), pytest.param(TENSORFLOW, id="tensorflow", marks=pytest.mark.campaign)],
+    [
+        pytest.param(JAX, id="jax", marks=pytest.mark.campaign),
+        pytest.param(TENSORFLOW, id="tensorflow", marks=pytest.mark.campaign),
+    ],
 )
 def test_killed_and_told_to_stop(tmp_path: Path, program: str) -> None:
     run = Runs(tmp_path, program)
@@ -161,6 +164,7 @@ def test_killed_and_told_to_stop(tmp_path: Path, program: str) -> None:
         assert re.search(r"goes on at step [1-9]", again.stderr)
 
 
+@pytest.mark.campaign
 def test_variables_that_are_not_there_yet(tmp_path: Path) -> None:
     done = Runs(tmp_path, TENSORFLOW)("job", "-1:0:0", UNBUILT="1")
     assert done.returncode == 1 and "model has not all of its variables yet" in done.stderr, done.stderr

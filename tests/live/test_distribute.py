@@ -208,7 +208,11 @@ def test_keras_on_the_devices_of_one_machine_is_keras_on_one_with_the_whole_batc
 
 
 @pytest.mark.proves("A PyTorch loop with a `DataLoader`", "One machine, several GPUs", "a process for each")
-@pytest.mark.parametrize("flags", [("--workers=1",), ("--rehearse", "--gpus=2")], ids=["workers", "gpus"])
+@pytest.mark.parametrize(
+    "flags",
+    [("--workers=1",), pytest.param(("--rehearse", "--gpus=2"), marks=pytest.mark.campaign)],
+    ids=["workers", "gpus"],
+)
 def test_torch_on_two_processes_is_torch_on_one_with_the_whole_batch(
     server: Server, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
@@ -377,6 +381,7 @@ print("ends at", state.step, "of", os.environ["WORLD_SIZE"], len(os.listdir("see
 """
 
 
+@pytest.mark.campaign
 def test_told_to_stop_its_processes_save_together(server: Server, tmp_path: Path) -> None:
     """A script with a Trainer of its own, as a module, told to stop: it is saved, and goes on."""
     (tmp_path / "trainer").mkdir()
@@ -389,7 +394,7 @@ def test_told_to_stop_its_processes_save_together(server: Server, tmp_path: Path
     assert begun[0] == 0 and 200 <= begun[1] < 400 and "ends at 400 of 2" in output, output
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.campaign), 1])
 def test_the_first_process_that_fails_ends_all(server: Server, tmp_path: Path, rank: int) -> None:
     fails = f'if os.environ["RANK"] == "{rank}" and epoch: raise ValueError("no more")\n    model.train()'
     (tmp_path / "program.py").write_text(TORCH.replace("model.train()", fails))

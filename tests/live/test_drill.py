@@ -55,6 +55,7 @@ def test_one_that_goes_on_where_it_was_is_marked(server: Server, tmp_path: Path)
     assert "one replica" in done.stderr and "good goes on where it was: it is marked as resumable" in done.stderr
 
 
+@pytest.mark.campaign
 def test_one_that_begins_anew_is_not(server: Server, tmp_path: Path) -> None:
     a_job(server, tmp_path, "bad", BEGINS_ANEW, "--job-dir=gs://out/bad")
     done = server.cli("drill", "bad", "--way=kill", cwd=tmp_path, timeout=120)

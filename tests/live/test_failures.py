@@ -124,6 +124,7 @@ def test_a_beat_keeps_a_silent_program_alive(server: Server) -> None:
     assert ended(server, "beating")["state"] == "SUCCEEDED"
 
 
+@pytest.mark.campaign
 def test_a_place_is_kept_after_a_failure_for_a_shell_until_it_is_released(server: Server) -> None:
     command = "echo made > here; exit 3"
     submit(server, "kept", "sh", "-c", command, env={"OWN": "its own"}, hold_seconds=600)

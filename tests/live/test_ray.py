@@ -101,6 +101,7 @@ def test_a_gang_across_nodes_goes_on_while_the_server_is_killed_and_started_agai
         assert [line.partition(" at ")[0] for line in lines[2:]] == ["rank 0 of 2", "rank 1 of 2"]
 
 
+@pytest.mark.campaign
 def test_when_a_node_goes_away_its_job_goes_on_elsewhere_once(
     config: Config, cluster: RayCluster, tmp_path: Path
 ) -> None:

@@ -153,6 +153,7 @@ def test_killed_in_the_middle_of_an_epoch(run: Runs, untouched: tuple[float, int
     assert "epochs [0, 1] validated 2" in done.stdout and "epochs [0, 1, 2] validated 3" in done.stdout
 
 
+@pytest.mark.campaign
 def test_told_to_stop_it_saves_and_says_so_by_its_exit_code(run: Runs, untouched: tuple[float, int]) -> None:
     """Also where it would not have been time to save."""
     assert run(21, signal.SIGTERM, STOKER_CHECKPOINTS="3600").returncode == 143
@@ -172,6 +173,7 @@ def test_a_checkpoint_of_another_model_is_refused(run: Runs) -> None:
     )
 
 
+@pytest.mark.campaign
 def test_without_a_place_for_them_it_is_refused(run: Runs) -> None:
     done = run(0, STOKER_CHECKPOINT_DIR="")
     assert done.returncode == 1 and "--checkpoints has nowhere to write: the job has no directory" in done.stderr
@@ -187,18 +189,13 @@ def test_with_several_inputs_weights_of_classes_and_callbacks_that_remember(tmp_
     assert done.stdout == whole.stdout and "best True" in done.stdout and "logged ['0', '1', '2', '3']" in done.stdout
 
 
+@pytest.mark.campaign
 @pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "Goes on after a kill", "also a `tf.data` pipeline")
 @pytest.mark.parametrize(
     ("kind", "step"),
     [
-        ("finite", 23),
-        *(
-            pytest.param(*case, marks=pytest.mark.campaign)
-            for case in (
-                *(("finite", 61), ("cached", 23), ("cached", 61), ("endless", 23), ("length not known", 23)),
-                *(("length not known", 65), ("generator", 23)),
-            )
-        ),
+        *(("finite", 23), ("finite", 61), ("cached", 23), ("cached", 61), ("endless", 23)),
+        *(("length not known", 23), ("length not known", 65), ("generator", 23)),
     ],
 )
 def test_a_pipeline_is_entered_where_it_was(tmp_path: Path, kind: str, step: int) -> None:

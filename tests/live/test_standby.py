@@ -102,6 +102,7 @@ def test_after_kill_9_the_other_takes_over(database: Path | str, tmp_path: Path)
         follower.close()
 
 
+@pytest.mark.campaign
 def test_who_hangs_leads_no_more_and_writes_nothing_when_it_wakes_up(postgresql_database: str, tmp_path: Path) -> None:
     flag = tmp_path / "end"
     with two_servers(tmp_path / "home", postgresql_database) as two:

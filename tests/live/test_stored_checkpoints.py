@@ -97,6 +97,7 @@ def test_fit_goes_on_from_a_bucket(run: Run) -> None:
     assert re.search(r"stoker: goes on at step \d+: epoch 2, \d+ examples into it", done.stderr)
 
 
+@pytest.mark.campaign
 def test_a_bucket_that_cannot_be_asked_is_not_an_empty_one(run: Run, server: Server) -> None:
     """A program that began anew would write over what it has."""
     server.cli("down")

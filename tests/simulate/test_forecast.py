@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +101,7 @@ def test_no_time_is_said() -> None:
     assert forecast(now, "p/j", Budget(seconds=10, clock=lambda: float(next(ticks)))).draws < 11
 
 
+@pytest.mark.campaign
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 5000), st.sampled_from([1, 2, 4])), min_size=1, max_size=12), st.randoms())
 def test_the_same_question_has_the_same_answer(jobs: list[tuple[int, int]], random: object) -> None:

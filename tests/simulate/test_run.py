@@ -113,6 +113,7 @@ def test_a_gang_falls_with_one_of_its_nodes() -> None:
     assert done.failures >= 1 and done.ended_at >= at + 100 + 30
 
 
+@pytest.mark.campaign
 def test_a_job_that_always_loses_its_node_is_given_up_and_everything_ends() -> None:
     found = run("a 0 100000 8", failures=failing(20.0), resumable_share=0.0)
     assert not found.runs and found.unfinished == ["a"]

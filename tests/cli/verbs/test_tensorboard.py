@@ -24,6 +24,7 @@ def test_the_directory_of_the_job(tmp_path: Path) -> None:
         assert folder == "gs://bucket/j", "TensorBoard reads it from the cloud itself"
 
 
+@pytest.mark.campaign
 def test_without_one_the_steps_that_the_server_knows() -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
