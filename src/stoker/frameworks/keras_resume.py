@@ -40,9 +40,8 @@ class Resume:
         self.rhythm = rhythm
         self._calls = 0
         self._counted: List[Any] = []  # by metrics, in the epoch that was interrupted
-        self._owed: Dict[
-            int, Tuple[Any, List[Read]]
-        ] = {}  # by id: data, and what calls that are over have read of them
+        # What calls that are over have read of data, by id: this attempt has left it out.
+        self._owed: Dict[int, Tuple[Any, List[Read]]] = {}
 
     def run(self, model: Any, asked: Dict[str, Any], batch: int, data: Any, fit: Callable[[], Any]) -> Any:
         """Call `fit` with what is `asked`, changed so that it goes on.

@@ -69,7 +69,7 @@ class StoredCheckpoints(Checkpoints):
         """The one of a step, brought here. Raises OSError where the bucket cannot be asked: who knows what it has."""
         try:
             told = json.loads(self._ask(lambda: self._system.cat_file(self._remote(step, MANIFEST))))
-            folder = os.path.join(self.folder, self._name(step), told["below"])
+            folder = os.path.join(self.folder, self._name(step), os.path.basename(told["below"]))
             for name, proved in listed(told).items():
                 path = os.path.join(folder, name)
                 if not os.path.exists(path):
