@@ -41,7 +41,9 @@ class Steps:
         self._read: Set[int] = set()  # loaders, by id, that were read and not trained on yet
         self._waited = 0.0  # for them
         self._has_loader = False
-        self._epoch_batches = 0  # of the loader that was read last; 0: that is not known
+        self._loader = 0  # that was read last, by its id
+        self._loader_batches = 0  # of it; 0: that is not known
+        self._epoch_batches = 0  # of the one that is trained on
         self._batches = 0  # that were trained on since the last step
         self._batch = 0  # examples of what was read last
         self._examples = 0
@@ -106,6 +108,7 @@ class Steps:
             self._go_on()
 
     def _after_begin(self, seconds: float) -> None:
+        self._loader = 0  # there is another one
         if self._torch.is_grad_enabled():
             self._waited += seconds
 
@@ -115,7 +118,9 @@ class Steps:
             self._read.add(id(loader))
             self._waited += seconds
             self._batch = size_of(batch)
-            self._epoch_batches = length_of(loader)
+            if id(loader) != self._loader:
+                self._loader, self._loader_batches = id(loader), length_of(loader)
+            self._epoch_batches = self._loader_batches
 
     def _meet_loss(self) -> None:
         tensor = self._torch.Tensor
@@ -195,10 +200,11 @@ class Steps:
 
 def size_of(batch: Any, depth: int = 0) -> int:
     """How many examples a batch has, by the first tensor in it; 0: that is not known."""
-    try:
-        return int(batch.shape[0])
-    except Exception:  # it is none; or one of which only its own library knows what can be asked
-        pass
+    if type(batch) not in (list, tuple, dict):
+        try:
+            return int(batch.shape[0])
+        except Exception:  # it is no tensor; or one of which only its own library knows what can be asked
+            pass
     if depth < _DEEPEST and isinstance(batch, (list, tuple, dict, Mapping)):
         for part in batch.values() if isinstance(batch, (dict, Mapping)) else batch:
             found = size_of(part, depth + 1)
