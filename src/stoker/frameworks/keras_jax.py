@@ -10,7 +10,7 @@ import functools
 import inspect
 import os
 from importlib import import_module
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 from . import truth
 from .cluster import Cluster
@@ -143,25 +143,10 @@ class Shared:
             return data
         if not hasattr(data, "element_spec"):
             return self._jax.tree_util.tree_map(lambda array: self._part_of_array(array, 1, 0), data)
-        tensorflow: Any = import_module("tensorflow")
+        return data.map(self._taker(import_module("tensorflow"), 1, 0))
 
-        def rounded(*element: Any) -> Any:
-            rows = tensorflow.shape(tensorflow.nest.flatten(element)[0])[0]
-            chosen = tensorflow.range(_rounded(rows, self._devices)) % rows
-            found = tensorflow.nest.map_structure(lambda values: tensorflow.gather(values, chosen), element)
-            return found if len(found) > 1 else found[0]
-
-        return data.map(rounded)
-
-    def _part_of_dataset(self, dataset: Any) -> Any:
-        """Of each of its batches, made larger, one part for each process: they all read it, in the same order."""
-        from .keras_fit import batch_of
-
-        tensorflow: Any = import_module("tensorflow")
-        count, rank = self._count, self._cluster.rank
-        batch = batch_of(tensorflow, dataset)
-        if not batch:
-            raise Refused("the batch of its dataset is not known", "batch it with .batch(n), or say --distribute none")
+    def _taker(self, tensorflow: Any, count: int, rank: int) -> Callable[..., Any]:
+        """What takes from each batch one of so many parts, as `_part_of_array` does."""
 
         def part(*element: Any) -> Any:
             rows = tensorflow.shape(tensorflow.nest.flatten(element)[0])[0]
@@ -169,6 +154,17 @@ class Shared:
             found = tensorflow.nest.map_structure(lambda values: tensorflow.gather(values, mine), element)
             return found if len(found) > 1 else found[0]
 
+        return part
+
+    def _part_of_dataset(self, dataset: Any) -> Any:
+        """Of each of its batches, made larger, one part for each process: they all read it, in the same order."""
+        from .keras_fit import batch_of
+
+        tensorflow: Any = import_module("tensorflow")
+        batch = batch_of(tensorflow, dataset)
+        if not batch:
+            raise Refused("the batch of its dataset is not known", "batch it with .batch(n), or say --distribute none")
+        part = self._taker(tensorflow, self._count, self._cluster.rank)
         return dataset.rebatch(batch * self._replicas).map(part)
 
     def _callbacks(self, given: Any, seen: Dict[str, int], notes: str) -> Any:
