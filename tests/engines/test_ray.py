@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from stoker.core.errors import EngineError
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Engine
@@ -118,6 +119,13 @@ time.sleep(60)
         wait_until(self.flag.with_suffix(".begun").exists)
         engine.stop(ATTEMPT, force=False)
         wait_until(self.flag.with_suffix(".saved").exists)
+
+    def test_nothing_starts_where_nobody_could_reach_the_server_and_that_is_said(self, engine: Engine) -> None:
+        with pytest.raises(EngineError, match="start it with --host"):
+            engine.start(engine.render(a_launch("true", node="192.0.2.7-1a2b3c4d")))
+        engine.stop(ATTEMPT, force=False)  # as whoever gives up does
+        seen = until(engine, ReplicaState.FAILED)
+        assert "the server listens on 127.0.0.1, where 192.0.2.7 cannot reach it" in seen.message
 
     @pytest.mark.parametrize(
         "text", ['{"seen": "FAILED", "exit_code": "rm"}', '{"seen": "FAILED", "restarts": "x"}', "[" * 9999]

@@ -34,10 +34,10 @@ def started(house: House, number: int) -> str:
 
 
 def fails(house: House, attempt: str, *replicas: str, code: int | None = 1, sign: str = "", evidence: str = "") -> None:
-    """Replicas fail; what is told to stop then has ended a tenth of a second later."""
+    """Replicas fail; what is told to stop then has ended a moment later."""
     house.engine.set(attempt, FAILED, *replicas, exit_code=code, sign=sign, evidence=evidence)
     house.tick()
-    house.clock.advance(0.1)
+    house.clock.advance(0.01)
     for name in house.engine.stopping():
         house.engine.gone(name)
     house.tick()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -184,7 +185,15 @@ def nearest_shape(spec: JobSpec, nodes: Iterable[Node], placer: Placer) -> str:
     nodes = [n for n in nodes if n.pool == spec.pool]
     have = ", ".join(_node_size(n, count) for n, count in _counted(nodes)) or "no nodes at all"
     smaller = _fewer_workers(spec, nodes, placer)
-    return f"This site has {have}." + (f" It could hold {smaller}." if smaller else "")
+    return f"This site has {have}{_takes(spec, nodes)}." + (f" It could hold {smaller}." if smaller else "")
+
+
+def _takes(spec: JobSpec, nodes: list[Node]) -> str:
+    """What its machine types are of that their names do not tell, where their memory may be why it does not fit."""
+    machines = {group.machine.type: group.machine for group in spec.groups if group.machine.type}
+    if not machines or not any(map(_is_memory_kept, nodes)):
+        return ""
+    return "; " + ", ".join(f"{name} takes {m.vcpus:g} vCPU and {m.memory_gb:g} GB" for name, m in machines.items())
 
 
 def _fewer_workers(spec: JobSpec, nodes: list[Node], placer: Placer) -> str:
@@ -218,11 +227,22 @@ def _size(group: Group) -> str:
 
 def _node_size(node: Node, count: int) -> str:
     size = f"{len(node.devices)} {node.accelerator}" if node.devices else f"{node.vcpus:g} vCPU"
-    return f"{count} node(s) of {size}"
+    return f"{count} node(s) of {size}" + (f" and {_gigabytes(node):g} GB" if _is_memory_kept(node) else "")
+
+
+def _is_memory_kept(node: Node) -> bool:
+    """Whether no gang may have more than there is."""
+    return bool(node.memory_gb) and not node.soft
+
+
+def _gigabytes(node: Node) -> float:
+    """Of its memory: no more than there is."""
+    return math.floor(node.memory_gb * 10) / 10
 
 
 def _counted(nodes: list[Node]) -> list[tuple[Node, int]]:
-    kinds: dict[tuple[str, int, float], list[Node]] = {}
+    kinds: dict[tuple[str, int, float, float], list[Node]] = {}
     for node in nodes:
-        kinds.setdefault((node.accelerator, len(node.devices), node.vcpus), []).append(node)
+        memory_gb = _gigabytes(node) if _is_memory_kept(node) else 0
+        kinds.setdefault((node.accelerator, len(node.devices), node.vcpus, memory_gb), []).append(node)
     return [(same[0], len(same)) for same in kinds.values()]

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -71,6 +71,7 @@ class RayEngine:
         self._ends: dict[str, Mapping[str, Any]] = {}  # replica id → its last status, or {"lost": why}
         self._told_to_stop: dict[str, bool] = {}  # attempt → whether by force, since Ray was reached
         self._leaving: set[str] = set()  # attempts whose places Ray has not given back yet
+        self._refused: dict[str, str] = {}  # attempt of which nothing is started → why
         self._left: OrderedDict[str, None] = OrderedDict()  # those that were forgotten last: no news of them counts
         self._pools = pools or {}
         self._wanted: Mapping[str, int] | None = None  # machines of each pool, as Ray was told; None: it was not told
@@ -114,8 +115,15 @@ class RayEngine:
         )
 
     def start(self, request: Request) -> None:
-        """Have Ray make the gang's places, with an actor in each. Raises Unavailable while Ray cannot be reached."""
-        self._check_way_back(request)
+        """Have Ray make the gang's places, with an actor in each.
+
+        Raises Unavailable while Ray cannot be reached, EngineError if the server listens where the nodes cannot reach it.
+        """
+        no_way_back = self._no_way_back(words["request"]["host"] for words in request.replicas.values())
+        if no_way_back:
+            with self._lock:
+                self._refused[request.attempt] = no_way_back
+            raise EngineError(no_way_back)
         names = [f"{request.attempt}/{name}" for name in request.replicas]
         if self._fence(request.attempt).exists():
             return
@@ -218,7 +226,10 @@ class RayEngine:
 
     def problem(self) -> str:
         """Why the cluster cannot be used now."""
-        return f"Ray at {self._address}: {self._bridge.problem}" if self._bridge.problem else ""
+        with self._lock:
+            hosts = [_host(node.name) for node in self._nodes if node.state is NodeState.UP]
+        why = self._bridge.problem or self._no_way_back(hosts)
+        return f"Ray at {self._address}: {why}" if why else ""
 
     def logs(self, attempt: str, replica: str, after: int) -> Iterator[Mapping[str, Any]]:
         """The lines that lie on the replica's node. Raises Unavailable while nobody can say whether there are any."""
@@ -239,6 +250,7 @@ class RayEngine:
                     del names[name]
             self._asked = {name for name in self._asked if attempt_of_replica(name) != attempt}
             self._told_to_stop.pop(attempt, None)
+            self._refused.pop(attempt, None)
             self._leaving.add(attempt)
             self._left[attempt] = None
             if len(self._left) > _MOST_LEFT:
@@ -268,6 +280,8 @@ class RayEngine:
             return seen_of(replica, {"seen": max(replica.seen, ReplicaState.STARTING, key=list(ReplicaState).index)})
         if is_there is False:
             was_there = replica.seen is not ReplicaState.NOTHING
+            if attempt in self._refused and not was_there:
+                return seen_of(replica, {"seen": ReplicaState.FAILED, "message": self._refused[attempt]})
             lost = was_there or self._fence(attempt).exists()
             why = "its actor is gone" if was_there else "it was stopped before it started"
             return seen_of(replica, {"seen": ReplicaState.LOST, "message": why} if lost else {})
@@ -329,14 +343,13 @@ class RayEngine:
             with self._lock:
                 self._leaving.discard(attempt)
 
-    def _check_way_back(self, request: Request) -> None:
-        """Raise EngineError if the server listens where the replicas' nodes cannot reach it."""
+    def _no_way_back(self, hosts: Iterable[str]) -> str:
+        """Why replicas on these hosts could not reach the server; empty: they can."""
         host = urlsplit(self._server_url).hostname or ""
-        far = sorted({h for w in request.replicas.values() if not is_loopback(h := w["request"]["host"])})
-        if far and is_loopback(host):
-            raise EngineError(
-                f"the server listens on {host}, where {far[0]} cannot reach it; start it with --host and an address that can be"
-            )
+        far = sorted({found for found in hosts if not is_loopback(found)})
+        if not far or not is_loopback(host):
+            return ""
+        return f"the server listens on {host}, where {far[0]} cannot reach it; start it with --host and an address that can be"
 
     def _fence(self, attempt: str) -> Path:
         return self._fences / attempt / "stop"
