@@ -7,7 +7,7 @@ import math
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stoker.cli.sparkline import sparkline
@@ -39,6 +39,7 @@ def test_where_there_are_no_such_letters(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sparkline([1.0, 2.0, math.nan], 10) == "_@x"
 
 
+@example([-8.4e206, 3.7e-101], 2, True)
 @given(st.lists(st.none() | st.floats()), st.integers(1, 40), st.booleans())
 def test_it_fits(numbers: list[float | None], width: int, from_zero: bool) -> None:
     assert len(sparkline(numbers, width, from_zero=from_zero)) == min(len(numbers), width)

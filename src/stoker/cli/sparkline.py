@@ -31,7 +31,8 @@ def _bar(cell: float | None, low: float, half: float, bars: str) -> str:
         return _BROKEN if bars is _BARS else "x"
     if half <= 0:
         return bars[len(bars) // 2]
-    return bars[max(0, min(len(bars) - 1, int((cell / 2 - low / 2) / half * len(bars))))]
+    height = max(0.0, min(1.0, (cell / 2 - low / 2) / half))  # below zero a number may be lower than low, by any amount
+    return bars[min(len(bars) - 1, int(height * len(bars)))]
 
 
 def _parts(numbers: Sequence[float | None], width: int) -> list[Sequence[float | None]]:

@@ -34,9 +34,11 @@ def command(job: str, seconds: float, replica: str | None, project: str | None, 
         raise click.UsageError(f"{job} runs no {replica}; there are {', '.join(asked['replicas'])}")
     wanted = {replica} if replica else set(asked["replicas"])
     show.progress(f"looks at {', '.join(sorted(wanted)[:5])}{' …' if len(wanted) > 5 else ''} for {seconds:g} s")
-    until = time.monotonic() + seconds + _PATIENCE_SECONDS
+    until, told = 0.0, None
     while True:
         found = client.profile(project, job, asked["id"])
+        if found != told:  # a machine that is busy tells of one process after the other
+            until, told = time.monotonic() + seconds + _PATIENCE_SECONDS, found
         over = {one["replica"] for one in found["replicas"] if one["is_over"]}
         if wanted <= over or time.monotonic() > until:
             break
