@@ -7,13 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from stoker.frameworks.checkpoints import KEEP, MANIFEST, Checkpoints
-from stoker.frameworks.interval import FIRST_SECONDS, MOST_SECONDS, seconds_until_save
+from stoker.frameworks.interval import FIRST_SECONDS, MOST_SECONDS, Rhythm, seconds_until_save
+from stoker.frameworks.parts import Write
+from stoker.frameworks.saving import Saving
 from stoker.frameworks.stored import StoredCheckpoints, checkpoints_at
 from stoker.frameworks.words import Refused
 
@@ -28,7 +31,10 @@ def at(request: pytest.FixtureRequest) -> Open:
 
 def save(checkpoints: Checkpoints, step: int, text: str = "weights", **state: object) -> Path:
     """A checkpoint with one file. Returns where it is."""
-    return Path(checkpoints.save(step, state, lambda draft: put(draft, text)).removeprefix("file://"))
+    checkpoints.sweep()
+    draft = checkpoints.begin(step, f"{os.getpid()}-{time.time_ns()}")
+    put(draft, text)
+    return Path(checkpoints.commit(draft, step, state).removeprefix("file://"))
 
 
 def file_of(folder: Path, name: str) -> Path:
@@ -82,13 +88,16 @@ def test_a_step_that_was_not_whole_is_written_again(at: Open, tmp_path: Path) ->
 
 
 def test_where_there_is_no_room_the_one_before_is_kept(at: Open, tmp_path: Path) -> None:
-    def no_room(folder: str) -> None:
+    def no_room(folder: str) -> Write:
         put(folder, "half")
         raise OSError(28, "No space left on device")
 
     save(at(tmp_path), 1)
-    with pytest.raises(OSError, match="No space left"):
-        at(tmp_path).save(2, {}, no_room)
+    saving = Saving(at(tmp_path), 0, 1, "1-0")
+    for stage in (no_room, lambda folder: lambda: no_room(folder)()):
+        saved = saving.start(2, {}, [stage])
+        saving.wait()
+        assert saved.has_failed
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000001"], "nothing else lies there"
 
 
@@ -96,8 +105,7 @@ def test_whoever_is_killed_while_writing_leaves_the_one_before(at: Open, tmp_pat
     save(at(tmp_path), 1)
     script = (
         "import os, sys; from stoker.frameworks.stored import checkpoints_at\n"
-        "def write(folder):\n open(folder + '/weights', 'w').write('half'); os.kill(os.getpid(), 9)\n"
-        "checkpoints_at(sys.argv[1]).save(2, {}, write)"
+        "open(checkpoints_at(sys.argv[1]).begin(2, 'x') + '/weights', 'w').write('half'); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script, at(tmp_path).place]).returncode == -signal.SIGKILL
     found = at(tmp_path).latest()
@@ -180,3 +188,15 @@ def test_what_nobody_can_open_is_refused(place: str, why: str) -> None:
 )
 def test_how_often_to_save(save_seconds: float, mean_seconds: float, expected: float) -> None:
     assert seconds_until_save(save_seconds, mean_seconds) == pytest.approx(expected, abs=0.1)
+
+
+@pytest.mark.parametrize(("every", "due_at"), [("auto", 400.0), ("10s", 10.0)])
+def test_writing_beside_the_training_takes_a_fifth_of_the_time_at_most(every: str, due_at: float) -> None:
+    now = 0.0
+    rhythm = Rhythm({"STOKER_CHECKPOINTS": every.removesuffix("s")}, clock=lambda: now)
+    rhythm.saved(0.001)
+    rhythm.written(100.0)
+    now = due_at - 0.1
+    assert not rhythm.is_due
+    now = due_at
+    assert rhythm.is_due

@@ -62,7 +62,7 @@ def test_each_writes_its_own_and_the_chief_puts_it_in_place(place: str, tmp_path
     for step in (4, 5, 5):
         for saving in found:
             saving.wait()
-            saving.start(step, {"place": [0]}, [objects(saving._rank)])
+            saving.start(step, {"place": [0]}, [objects(saving._rank).stage])
     finish(found)
     assert names(tmp_path) == ["step-000000004", "step-000000005"]
     latest = checkpoints_at(place).latest()
@@ -73,8 +73,8 @@ def test_each_writes_its_own_and_the_chief_puts_it_in_place(place: str, tmp_path
 def test_nothing_counts_before_all_have_written(place: str, tmp_path: Path) -> None:
     chief, other = savings(place, 2)
     slow = Slow()
-    chief.start(1, {}, [objects(0)])
-    other.start(1, {}, [objects(1), slow])
+    chief.start(1, {}, [objects(0).stage])
+    other.start(1, {}, [objects(1).stage, slow.stage])
     assert checkpoints_at(place).latest() is None and chief.is_busy and other.is_busy
     slow.may.set()
     finish([chief, other])
@@ -86,13 +86,13 @@ def test_what_one_cannot_write_all_give_up(place: str, tmp_path: Path, capsys: p
     """As they agree to do when they look the next time."""
     found = chief, other = savings(place, 2)
     for saving in found:
-        saving.start(1, {}, [objects(saving._rank)])
+        saving.start(1, {}, [objects(saving._rank).stage])
     finish([chief, other])
     broken = Slow(OSError(28, "No space left on device"))
     broken.may.set()
     step = 20 + place.count("://")  # what is said twice in a process is printed once
-    saved = chief.start(step, {}, [objects(0)])
-    failed: Saved = other.start(step, {}, [objects(1), broken])
+    saved = chief.start(step, {}, [objects(0).stage])
+    failed: Saved = other.start(step, {}, [objects(1).stage, broken.stage])
     other.wait()
     assert failed.has_failed and chief.is_busy
     saved.is_given_up = True

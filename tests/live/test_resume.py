@@ -17,7 +17,7 @@ from tests.conftest import Server
 pytestmark = pytest.mark.live
 
 PROGRAM = """
-import os, sys, keras, numpy as np
+import os, sys, threading, keras, numpy as np
 keras.utils.set_random_seed(7)
 chance = np.random.default_rng(0)
 images = chance.normal(size=(640, 20)).astype("float32")
@@ -29,6 +29,9 @@ model.compile(optimizer=keras.optimizers.Adam(0.01), loss=loss)
 mark, step, number = os.environ["STOKER_JOB_DIR"] + "/mark", int(sys.argv[1]), int(sys.argv[2])
 class Ends(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
+        for thread in threading.enumerate():  # the steps are so short that a save would miss most of them
+            if thread.name == "stoker-checkpoint":
+                thread.join()
         mine = os.environ.get("STOKER_ROLE", "chief") == "chief"
         if mine and int(model.optimizer.iterations.numpy()) == step and not os.path.exists(mark):
             os.makedirs(os.path.dirname(mark), exist_ok=True)
@@ -40,8 +43,27 @@ for epochs in (2, 3):
 print("weights", float(np.abs(model.get_weights()[0]).sum()), "steps", int(model.optimizer.iterations.numpy()))
 """
 STEPS = 5 * 16
+EPOCHS = """
+import os, sys, time, keras, numpy as np
+mark = os.environ["STOKER_JOB_DIR"] + "/mark"
+class Batches(keras.utils.PyDataset):
+    def __len__(self):
+        return 10
+    def __getitem__(self, number):
+        time.sleep(0.05)
+        return np.ones((4, 3)), np.ones((4, 1))
+class Ends(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if int(model.optimizer.iterations.numpy()) == int(sys.argv[1]) and not os.path.exists(mark):
+            open(mark, "w").close()
+            os.kill(os.getpid(), int(sys.argv[2]))
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(Batches(), epochs=4, verbose=0, callbacks=[Ends()])
+print("steps", int(model.optimizer.iterations.numpy()))
+"""
 MUCH = """
-import os, sys, keras, numpy as np
+import os, sys, threading, keras, numpy as np
 keras.utils.set_random_seed(3)
 chance = np.random.default_rng(0)
 one, two = chance.normal(size=(640, 8)), chance.normal(size=(640, 4)).astype("float32")
@@ -54,6 +76,9 @@ folder = os.environ["STOKER_JOB_DIR"]
 os.makedirs(folder, exist_ok=True)
 class Ends(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
+        for thread in threading.enumerate():
+            if thread.name == "stoker-checkpoint":
+                thread.join()
         if int(model.optimizer.iterations.numpy()) == int(sys.argv[1]) and not os.path.exists(folder + "/mark"):
             open(folder + "/mark", "w").close()
             os.kill(os.getpid(), int(sys.argv[2]))
@@ -142,8 +167,9 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, int]:
     return found
 
 
+@pytest.mark.campaign
 @pytest.mark.proves("Keras 3 on TensorFlow, `fit`", "Goes on after a kill", "at the same batch, bit-equal, unchanged")
-@pytest.mark.parametrize("step", [21, pytest.param(53, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("step", [21, 53])
 def test_killed_in_the_middle_of_an_epoch(run: Runs, untouched: tuple[float, int], step: int) -> None:
     """In the first call of `fit`, and in the second."""
     assert run(step, signal.SIGKILL).returncode == -signal.SIGKILL
@@ -187,6 +213,15 @@ def test_with_several_inputs_weights_of_classes_and_callbacks_that_remember(tmp_
     done = run(40, signal.SIGKILL)
     assert done.returncode == 0 and results(done.stdout) == results(whole.stdout) != [], done.stderr
     assert done.stdout == whole.stdout and "best True" in done.stdout and "logged ['0', '1', '2', '3']" in done.stdout
+
+
+@pytest.mark.campaign
+def test_what_cannot_be_entered_in_its_middle_is_saved_after_each_epoch(tmp_path: Path) -> None:
+    run = Runs(tmp_path, EPOCHS)
+    assert run(25, signal.SIGKILL, STOKER_CHECKPOINTS="auto").returncode == -signal.SIGKILL
+    done = run(25, signal.SIGKILL, STOKER_CHECKPOINTS="auto")
+    assert done.returncode == 0 and "goes on at step 20: epoch 3, from its beginning" in done.stderr, done.stderr
+    assert "steps 40" in done.stdout
 
 
 @pytest.mark.campaign

@@ -13,8 +13,7 @@ import json
 import os
 import re
 import shutil
-import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 KEEP = 3
 """So many are kept. The newest whole one always is."""
@@ -53,17 +52,6 @@ class Checkpoints:
         self.last_bytes = 0  # of the last one that was written here
         self._keep = keep
 
-    def save(self, step: int, state: Dict[str, Any], write: Callable[[str], None]) -> str:
-        """Write one; `write` is given an empty folder. Raises OSError: then those before are as they were."""
-        self.sweep()
-        draft = self.begin(step, f"{os.getpid()}-{time.time_ns()}")
-        try:
-            write(draft)
-            return self.commit(draft, step, state)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
-
     def begin(self, step: int, writer: str) -> str:
         """The folder in which one is to be written. Several processes that say the same get the same one."""
         draft = os.path.join(self.folder, f".{self._name(step)}.{writer}")
@@ -94,9 +82,9 @@ class Checkpoints:
                 shutil.rmtree(self._path(old), ignore_errors=True)
         return target
 
-    def save_next(self, state: Dict[str, Any], write: Callable[[str], None]) -> str:
-        """Write one that is newer than all that are there."""
-        return self.save(next(iter(self._steps()), 0) + 1, state, write)
+    def newest(self) -> int:
+        """The number of the newest, whole or not; 0: there is none. Raises OSError."""
+        return next(iter(self._steps()), 0)
 
     def latest(self) -> Optional[Checkpoint]:
         """The newest that is whole. None: there is none. Raises OSError."""

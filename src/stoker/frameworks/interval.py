@@ -16,6 +16,9 @@ MOST_SECONDS = 1800.0
 LEAST_SHARE = 10.0
 """Saving takes no more than a tenth of the time, whatever is lost."""
 
+LEAST_SHARE_BESIDE = 5.0
+"""Nor does writing and sending what was saved, beside the training, go on for more than a fifth of the time."""
+
 FIRST_SECONDS = 60.0
 """Until the first save has told what one costs."""
 
@@ -75,10 +78,11 @@ class Rhythm:
         mean = mean_seconds(self.trained_seconds, self._interruptions)
         self._due_at = self._clock() + (self._every_seconds or seconds_until_save(stall_seconds, mean))
 
-    def not_before(self, seconds: float) -> None:
-        """Not earlier than so long from now, unless it was said how often."""
+    def written(self, whole_seconds: float) -> None:
+        """What was saved last counts now, so long after that began."""
         if not self._every_seconds:
-            self._due_at = max(self._due_at, self._clock() + seconds)
+            rest = (LEAST_SHARE_BESIDE - 1) * whole_seconds
+            self._due_at = max(self._due_at, self._clock() + rest)
 
     def hurry(self) -> None:
         """It is time now, whatever was said."""

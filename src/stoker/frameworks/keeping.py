@@ -84,7 +84,7 @@ class Keeping:
         assert saving is not None
         saving.wait()
         self.own.extra = extra
-        saved = saving.start(step, {**told, "parts": self._kinds_by_name()}, self._kinds)
+        saved = saving.start(step, {**told, "parts": self._kinds_by_name()}, [kind.stage for kind in self._kinds])
         if waits:
             saved.has_written.wait()
             (saved.is_given_up,) = map(bool, self.together.most([float(saved.has_failed)]))

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .checkpoints import Checkpoint
+from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
 from .interval import Rhythm
 from .keras_order import Course, Place, Reached, Read, is_arrays, put_in_order
 from .keras_passes import Passes, is_stream
 from .keras_saving import Saving
-from .steps import tell_resumed, tell_saved
+from .parts import Write
+from .saving import Saving as Writing
+from .steps import tell_resumed
 from .stored import checkpoints_at
 from .words import NotNow, Refused, passes, say
 
@@ -36,7 +38,9 @@ class Resume:
         self._tensorflow = tensorflow
         self._cluster = cluster
         self._folder = folder
-        self._checkpoints = checkpoints_at(folder)  # of the call that goes on
+        self._checkpoints: Checkpoints  # of the call that goes on
+        self._writing: Writing  # there
+        self._newest = 0  # the number of the one that was begun last there
         self.rhythm = rhythm
         self._calls = 0
         self._counted: List[Any] = []  # by metrics, in the epoch that was interrupted
@@ -50,6 +54,7 @@ class Resume:
         """
         call, self._calls = self._calls, self._calls + 1
         self._checkpoints = checkpoints_at(os.path.join(self._folder, f"call-{call}"))
+        self._writing = Writing(self._checkpoints, 0, 1, f"{os.getpid()}-{time.time_ns()}")
         found = self._agreed(model)
         place = Place(asked.get("initial_epoch", 0), 0)
         history: Dict[str, Any] = {"epoch": [], "history": {}}
@@ -85,8 +90,11 @@ class Resume:
             course = Passes(self._tensorflow, asked, owed, reached, place.done)
         asked["initial_epoch"] = place.epoch
         asked["callbacks"] = [*asked["callbacks"], saving.callback(self._keras)]
-        with saving.hears_term(course), course.stand_in() if course is not None else nullcontext():
-            told = fit()
+        try:
+            with saving.hears_term(course), course.stand_in() if course is not None else nullcontext():
+                told = fit()
+        finally:
+            self._writing.leave()
         saving.end(asked.get("epochs", 1))
         told.epoch, told.history = saving.history["epoch"], saving.history["history"]
         return told
@@ -140,7 +148,13 @@ class Resume:
     def _found(self, step: int = -1) -> Optional[Checkpoint]:
         """The one of a step, or the newest."""
         try:
-            return self._checkpoints.latest() if step < 0 else self._checkpoints.at(step)
+            if step >= 0:
+                return self._checkpoints.at(step)
+            if self._cluster.is_chief:
+                with suppress(OSError):  # nothing depends on it
+                    self._checkpoints.sweep()
+            self._newest = self._checkpoints.newest()
+            return self._checkpoints.latest()
         except OSError as error:
             why = f"{self._checkpoints.place} cannot be used: {error}"
             if passes(error):
@@ -193,7 +207,7 @@ class Resume:
         return [*model.trainable_variables, *model.non_trainable_variables, *of_optimizers]
 
     def _read(self, model: Any, variable: Any) -> Any:
-        """Its value on this process, with no word to others: they may be in the next step already."""
+        """A copy of its value on this process, with no word to others: they may be in the next step already."""
         raw = variable if callable(variable.value) else variable.value
         return model.distribute_strategy.experimental_local_results(raw)[0].numpy()
 
@@ -232,34 +246,53 @@ class Resume:
             for variable, array in zip(variables, arrays):
                 variable.assign(array)
 
-    def save(self, model: Any, state: Dict[str, Any]) -> float:
-        """Write a checkpoint, if this is the chief. Returns how long that took. Raises OSError."""
+    def whole_seconds(self) -> float:
+        """Until the last one counted; 0: that is not known."""
+        self._writing.tell(self.rhythm)
+        return self._writing.last.whole_seconds if self._writing.last is not None else 0.0
+
+    def is_due(self) -> bool:
+        """Whether it is time to save, and the one before is written."""
+        self._writing.tell(self.rhythm)
+        return self.rhythm.is_due and not self._writing.is_busy
+
+    def save(self, model: Any, state: Dict[str, Any], *, waits: bool) -> float:
+        """Write a checkpoint beside the training, if this is the chief. `waits`: until it counts.
+
+        Returns for how long training stood.
+        """
         if not self._cluster.is_chief:
             return 0.0
         began = time.monotonic()
+        self._writing.wait()
         variables = self._variables(model)
         arrays = [self._read(model, variable) for variable in [*variables, *self._metrics(model)]]
         names = [getattr(variable, "path", variable.name) for variable in variables]
-        steps = [int(self._read(model, optimizer.iterations)) for optimizer in self._optimizers(model)]
+        counts = [getattr(optimizer, "_iterations", optimizer.iterations) for optimizer in self._optimizers(model)]
+        steps = [int(self._read(model, count)) for count in counts]  # not what gradient_accumulation_steps makes of it
         metrics, arrays = arrays[len(variables) :], arrays[: len(variables)]
+        step = max(steps, default=0)
         state = {
             **state,
-            "step": max(steps, default=0),
+            "step": step,
             "variables": [[name, list(a.shape), str(a.dtype)] for name, a in zip(names, arrays)],
             "replicas": int(model.distribute_strategy.num_replicas_in_sync),
             "trained_seconds": self.rhythm.trained_seconds,
         }
 
-        def write(folder: str) -> None:
-            """Kinds that numpy does not have, such as bfloat16, go as bytes."""
-            plain = [a if a.dtype.kind in "biufc" else a.view(f"u{a.dtype.itemsize}") for a in arrays]
-            numpy.savez(os.path.join(folder, _ARRAYS), **{str(n): a for n, a in enumerate(plain)})
-            numpy.savez(os.path.join(folder, _METRICS), **{str(n): a for n, a in enumerate(metrics)})
+        def stage(draft: str) -> Write:
+            def write() -> None:
+                _write(os.path.join(draft, _ARRAYS), arrays)
+                _write(os.path.join(draft, _METRICS), metrics)
 
-        self._checkpoints.save_next(state, write)
-        took = time.monotonic() - began
-        tell_saved(state["step"], took, took, self._checkpoints.last_bytes)
-        return took
+            return write
+
+        # By its step, but for one that was done before: a program may go back to weights of its own.
+        self._newest = max(step, self._newest + 1)
+        self._writing.start(self._newest, state, [stage], began)
+        if waits:
+            self._writing.wait()
+        return time.monotonic() - began
 
     def is_chief(self) -> bool:
         """Whether this process saves. The others go on until it has gone: without them it could not end its step."""
@@ -276,3 +309,9 @@ class Resume:
         told.set_model(model)
         told.epoch, told.history = history["epoch"], history["history"]
         return told
+
+
+def _write(path: str, arrays: List[Any]) -> None:
+    """Kinds that numpy does not have, such as bfloat16, go as bytes."""
+    plain = [a if a.dtype.kind in "biufc" else a.view(f"u{a.dtype.itemsize}") for a in arrays]
+    numpy.savez(path, **{str(n): a for n, a in enumerate(plain)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import signal
 import time
 from contextlib import contextmanager
@@ -23,7 +24,13 @@ class Writer(Protocol):
 
     rhythm: Rhythm
 
-    def save(self, model: Any, state: Dict[str, Any]) -> float: ...  # returns the seconds that it took; raises OSError
+    def save(
+        self, model: Any, state: Dict[str, Any], *, waits: bool
+    ) -> float: ...  # returns for how long training stood
+
+    def is_due(self) -> bool: ...
+
+    def whole_seconds(self) -> float: ...  # until the last one counted
 
     def is_chief(self) -> bool: ...
 
@@ -77,7 +84,7 @@ class Saving:
     def end(self, epochs: int) -> None:
         """All epochs are over."""
         self.place = Place(max(epochs, self.place.epoch), 0)
-        self._save(is_over=True)
+        self._save(is_over=True, waits=True)
 
     def begin(self) -> None:
         """What the program's callbacks knew of the epochs before, they have forgotten when training began: they know it again."""
@@ -164,17 +171,17 @@ class Saving:
         for name, value in logs.items():
             self.history["history"].setdefault(name, []).append(numpy.asarray(value).tolist())
         took = time.monotonic() - self._epoch_began_at
-        if self._course is None and took >= LEAST_SHARE * self._save_seconds:
+        if self._course is None and took >= max(LEAST_SHARE * self._save_seconds, self._writer.whole_seconds()):
             self._writer.rhythm.hurry()  # it can be entered at its beginning alone
         self._save_if_due()
 
     def _save_if_due(self) -> None:
-        if self._must_stop or self._writer.rhythm.is_due:
-            self._save()
+        if self._must_stop or self._writer.is_due():
+            self._save(waits=self._must_stop)
         if self._must_stop and self._writer.is_chief():
             raise SystemExit(STOPPED_EXIT_CODE)
 
-    def _save(self, *, is_over: bool = False) -> None:
+    def _save(self, *, is_over: bool = False, waits: bool) -> None:
         optimizer = self._model.optimizer
         try:
             rate: Optional[float] = float(numpy.asarray(optimizer.learning_rate))
@@ -184,18 +191,15 @@ class Saving:
             "place": list(self.place),
             "made": self._course.made if self._course is not None else 0,
             "reached": list(self._course.reached) if self._course is not None else [0, 0],
-            "history": self.history,
+            "history": copy.deepcopy(self.history),  # it is written while training goes on
             "is_over": is_over,
             "callbacks": [_numbers_of(callback) for callback in self._callbacks],
             "learning_rate": rate,
             "is_stopped": not self.place.done and bool(self._model.stop_training),
         }
-        try:
-            self._save_seconds = self._writer.save(self._model, state)
-            if self._meter is not None:
-                self._meter.aside(self._save_seconds)
-        except OSError as error:
-            say(f"a checkpoint could not be written, the one before is kept: {error}")
+        self._save_seconds = self._writer.save(self._model, state, waits=waits)
+        if self._meter is not None:
+            self._meter.aside(self._save_seconds)
         self._writer.rhythm.saved(self._save_seconds)
 
     def _told_to_stop(self, number: int, frame: Optional[FrameType]) -> None:

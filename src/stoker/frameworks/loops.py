@@ -219,9 +219,7 @@ class Loops:
         if keeping.together.count > 1 and is_step and self.step < self._ask_at:
             return
         last = saving.last
-        if last is not None and last.whole_seconds and not last.is_known:
-            last.is_known = True
-            self._rhythm.not_before(last.whole_seconds)
+        saving.tell(self._rhythm)
         told = keeping.together.most(
             [
                 float(self._must_stop),

@@ -10,10 +10,11 @@ import os
 import shutil
 import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .checkpoints import Checkpoints, files_of, proof
-from .parts import Part, Write, file_of
+from .interval import Rhythm
+from .parts import Write, file_of
 from .steps import tell_saved
 from .words import say
 
@@ -25,8 +26,9 @@ _LEAVE_SECONDS = 60.0
 class Saved:
     """A checkpoint that is being written, or was."""
 
-    def __init__(self, step: int) -> None:
-        self.step = step
+    def __init__(self, number: int, step: int) -> None:
+        self.number = number  # among the checkpoints
+        self.step = step  # of the training
         self.stall_seconds = 0.0  # for which training stood
         self.whole_seconds = 0.0  # until it counted
         self.has_written = threading.Event()  # what is this process's own
@@ -52,16 +54,27 @@ class Saving:
         """Whether the last one is still being written."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, step: int, state: Dict[str, Any], parts: Sequence[Part]) -> Saved:
-        """Take a copy and begin to write it. `state`: what is said of it."""
-        began = time.monotonic()
-        saved = self.last = Saved(step)
+    def start(
+        self,
+        number: int,
+        state: Dict[str, Any],
+        stages: Sequence[Callable[[str], Write]],
+        began: Optional[float] = None,
+    ) -> Saved:
+        """Take a copy and begin to write it.
+
+        `state`: what is said of it. `stages`: as in Part. `began`: since when training stands for it (monotonic).
+        """
+        began = time.monotonic() if began is None else began
+        saved = self.last = Saved(number, state.get("step", number))
         self._count_of_saves += 1
+        draft = ""
         try:
-            draft = self._checkpoints.begin(step, f"{self._attempt}-{self._count_of_saves}")
-            writes = [part.stage(draft) for part in parts]
+            draft = self._checkpoints.begin(number, f"{self._attempt}-{self._count_of_saves}")
+            writes = [stage(draft) for stage in stages]
         except Exception as error:  # of a disk, or of what cannot be pickled
             self._fail(saved, error)
+            self._clear(draft)
             saved.has_written.set()
             return saved
         saved.stall_seconds = time.monotonic() - began
@@ -69,6 +82,13 @@ class Saving:
         self._thread = threading.Thread(target=self._write, args=arguments, name="stoker-checkpoint")
         self._thread.start()
         return saved
+
+    def tell(self, rhythm: Rhythm) -> None:
+        """Let it know what the last one has cost, once it counts."""
+        last = self.last
+        if last is not None and last.whole_seconds and not last.is_known:
+            last.is_known = True
+            rhythm.written(last.whole_seconds)
 
     def wait(self) -> None:
         """Until the last one counts, or was given up."""
@@ -84,14 +104,14 @@ class Saving:
         try:
             for write in writes:
                 write()
-            proved = self._prove(draft, saved.step)
+            proved = self._prove(draft, saved.number)
             saved.has_written.set()
             if self._rank:
                 return
             others = self._gather(saved, draft)
             if others is None:
                 return
-            self._checkpoints.commit(draft, saved.step, {**state, "processes": self._count}, {**proved, **others})
+            self._checkpoints.commit(draft, saved.number, {**state, "processes": self._count}, {**proved, **others})
             saved.whole_seconds = time.monotonic() - began
             tell_saved(saved.step, saved.stall_seconds, saved.whole_seconds, self._checkpoints.last_bytes)
         # Of a disk, a peer that has gone, PyTorch (whose CheckpointException is no Exception): training may go on.
@@ -99,8 +119,12 @@ class Saving:
             self._fail(saved, error)
         finally:
             saved.has_written.set()
-            if not self._rank or self._checkpoints.is_remote:
-                shutil.rmtree(draft, ignore_errors=True)
+            self._clear(draft)
+
+    def _clear(self, draft: str) -> None:
+        """Remove what is left of it, if it is not for the chief to do."""
+        if draft and (not self._rank or self._checkpoints.is_remote):
+            shutil.rmtree(draft, ignore_errors=True)
 
     def _fail(self, saved: Saved, error: BaseException) -> None:
         saved.has_failed = True
@@ -108,13 +132,13 @@ class Saving:
             why = (str(error).strip() or repr(error)).splitlines()[-1]
             say(f"the checkpoint of step {saved.step} could not be written, the one before is kept: {why}")
 
-    def _prove(self, draft: str, step: int) -> Dict[str, List[Any]]:
+    def _prove(self, draft: str, number: int) -> Dict[str, List[Any]]:
         """Take the proof of this process's own files, and tell the chief."""
         is_apart = self._checkpoints.is_remote  # with nobody else's files in it
         mine = [name for name in files_of(draft) if is_apart or _owner(name) == self._rank]
         proved = {name: proof(os.path.join(draft, name)) for name in mine}
         if self._rank:
-            self._checkpoints.hand_in(draft, step, self._rank, proved)
+            self._checkpoints.hand_in(draft, number, self._rank, proved)
         return proved
 
     def _gather(self, saved: Saved, draft: str) -> Optional[Dict[str, List[Any]]]:
