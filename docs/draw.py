@@ -115,7 +115,7 @@ REASONS = {
     "PROVISIONING": "Machines of the site's pools are on order for it ([clusters.md](clusters.md#machines-on-demand)).",
     "NO_CAPACITY": "Machines that were ordered for it did not come: no stock, no quota; they are ordered again after a while.",
     "BUDGET": "Its project may not spend more on machines by the hour, or this month ([site.md](site.md#budgets)).",
-    "BACKOFF": "It failed and is tried again after a pause of ¼, 1, 4 … seconds, 60 at most.",
+    "BACKOFF": "It failed and is tried again: at first nearly at once, then after a pause of 1, 4, 16 … seconds, 60 at most.",
     "HELD": "The server was started with `--hold`: jobs are accepted, and none is started.",
 }
 TYPES = {

@@ -127,6 +127,20 @@ if os.path.getsize(count) < 3:
     assert (tmp_path / "count").read_text() == "012"
 
 
+def test_one_that_trains_in_step_with_others_of_its_machine_alone_is_started_again_in_place(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    script = """
+import os, signal, sys
+open(sys.argv[1], "a").write("x")
+open(os.path.join(os.path.dirname(os.environ["STOKER_BEAT_FILE"]), "in_step"), "w").close()
+if os.path.getsize(sys.argv[1]) < 2:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert run(engine, python(script, str(tmp_path / "count"), in_place=5)).state is ReplicaState.SUCCEEDED
+    assert (tmp_path / "count").read_text() == "xx"
+
+
 def test_an_error_of_its_own_is_not_started_again(engine: LocalEngine, tmp_path: Path) -> None:
     script = "import sys; open(sys.argv[1], 'a').write('x'); sys.exit(1)"
     assert run(engine, python(script, str(tmp_path / "count"), in_place=5)).exit_code == 1

@@ -84,6 +84,32 @@ def test_one_that_is_killed_is_started_again_in_place(server: Server, tmp_path: 
     assert ended(server, "killed")["state"] == "SUCCEEDED"
 
 
+IN_STEP = """
+import os, signal, sys
+import torch, torch.distributed as together
+together.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+try:
+    for step in range(4):
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+        if step == 2 and together.get_rank() == 1 and os.environ["STOKER_ATTEMPT"] == "1":
+            os.kill(os.getpid(), signal.SIGKILL)
+except RuntimeError:
+    signal.pause()  # as NCCL may: it waits for who is gone
+"""
+
+
+def test_one_of_several_in_step_that_is_killed_has_all_started_again(server: Server) -> None:
+    submit(server, "in_step", sys.executable, "-c", IN_STEP, workers=1)
+    details = ended(server, "in_step")
+    assert [details["state"], *(attempt["cause"] for attempt in details["attempts"])] == [
+        *("SUCCEEDED", "REPLICA_CRASHED", "COMPLETED")
+    ]
+    assert server.client.metrics("local", "in_step")["restarts"] == 0, "none in place"
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of one MiB."""

@@ -131,7 +131,7 @@ def test_a_retry_waits_a_little_longer_each_time(house: House) -> None:
         pauses.append(house.job().not_before - house.clock.now())
         reason = house.job().waits
         assert reason is not None and reason.code == "BACKOFF"
-    assert pauses == [0.25, 1.0, 4.0]
+    assert pauses == pytest.approx([0.05, 1.0, 4.0])
 
 
 def test_a_lost_replica_is_tried_again(house: House) -> None:

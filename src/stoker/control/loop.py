@@ -230,10 +230,9 @@ class Loop:
             time.sleep(min(LONGEST_BREATH_SECONDS, 3 * took_seconds))
 
     def _pause(self) -> float:
-        if self._world.attempts:
-            return LOOK_SECONDS
+        longest = LOOK_SECONDS if self._world.attempts else IDLE_SECONDS
         deadline = self.next_deadline()
-        return IDLE_SECONDS if deadline is None else min(IDLE_SECONDS, max(0.01, deadline - self.clock.now()))
+        return longest if deadline is None else min(longest, max(0.01, deadline - self.clock.now()))
 
     def _read_anew(self, taught: Collection[str]) -> list[Job]:
         """A world of our own, and a scheduler that knows what this site's ended jobs teach. Returns those.

@@ -52,7 +52,13 @@ def agreement(jax: Any = None) -> Alone:
     """Among those that train together with this process, as far as it has met them. `jax`: what it trains with, if it is that."""
     if jax is not None:
         return JaxAgreement(jax) if jax.process_count() > 1 else Alone()
-    torch: Any = sys.modules.get("torch.distributed")
-    if torch is not None and torch.is_available() and torch.is_initialized() and torch.get_world_size() > 1:
-        return TorchAgreement(torch)
-    return Alone()
+    together = torch_group()
+    return TorchAgreement(together) if together is not None else Alone()
+
+
+def torch_group() -> Any:
+    """torch.distributed, if this process has met others by it; else None."""
+    together: Any = sys.modules.get("torch.distributed")
+    if together is None or not together.is_available() or not together.is_initialized():
+        return None
+    return together if together.get_world_size() > 1 else None

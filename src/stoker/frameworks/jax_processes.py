@@ -9,6 +9,7 @@ from typing import Any
 from . import truth
 from .choice import choose_jax
 from .cluster import cluster_of
+from .in_step import tell_in_step
 from .program import first_use, main_file
 from .words import Refused
 
@@ -34,6 +35,7 @@ def prepare_jax(jax: Any) -> None:
     if not cluster.devices or cluster.is_pretended:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(os.environ["JAX_COORDINATOR_ADDRESS"], cluster.processes, cluster.rank)
+    tell_in_step()
     expected = cluster.processes if cluster.is_pretended else cluster.replicas
     truth.tell(cluster, "jax.distributed", expected, int(jax.device_count()), 0)
 

@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Optional, TypeVar
 
 from .cluster import cluster_of
 from .events import EventFile
+from .in_step import tell_in_step
 from .trace import Tracer
 from .words import say
 
@@ -63,6 +64,8 @@ class Meter:
         """Asked for values when a window is told."""
         self.own: Optional[Callable[[], float]] = None
         """Asked for the seconds since the last time that this process has not waited for others, when a window is told."""
+        self.meets: Optional[Callable[[], bool]] = None
+        """Asked with each window whether the process has met others, until it has."""
         self.tracer: Optional[Tracer] = None
         self.kept_by = ""  # who says when a step is over; empty: whoever sees one
         self.batch = 0  # examples of a step of this process, as its first step has shown; 0: nobody looked
@@ -149,6 +152,8 @@ class Meter:
         """Write what there is since the last window. At the end of a process no device is waited for, which may never answer."""
         if not self._steps and not self._has_news:
             return
+        if self.meets is not None and self._steps and self.meets():
+            self.meets = None
         self._values = {**self.source(), **self._values}
         if self.own is not None and self._steps and not is_last:
             self._together = max(0.0, self._seconds - self.own())
@@ -224,11 +229,13 @@ def _new_meter() -> Optional[Meter]:
     beat_file = os.environ.get("STOKER_BEAT_FILE")
     if not beat_file or os.environ.get(SWITCH) == "none":
         return None
-    told, own = _File(os.path.join(os.path.dirname(beat_file), FILE_NAME)), os.getpid()
+    folder, own = os.path.dirname(beat_file), os.getpid()
+    told = _File(os.path.join(folder, FILE_NAME))
     found = Meter(told.write, events=_events())
     local = os.environ.get("LOCAL_WORLD_SIZE", "")
     found.processes = max(1, int(local)) if local.isdigit() else 1
-    found.tracer = Tracer(os.path.dirname(beat_file), told.is_ours)
+    found.tracer = Tracer(folder, told.is_ours)
+    found.meets = tell_in_step
 
     def tell_the_last() -> None:
         """A fork ends with this, too, and has nothing to tell of its parent's."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 PERMANENT = "permanent"  # the program's own error: the job has failed
 TRANSIENT = "transient"  # may pass: the whole job is tried again
-RESTARTABLE = "restartable"  # the service killed it: this replica alone is started again
+RESTARTABLE = "restartable"  # the service killed it: this replica alone is started again, if it can be
 
 LEASE_OVER = "LEASE_OVER"
 """The sign of a replica that has ended itself, because it could not renew its lease."""

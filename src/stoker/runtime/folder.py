@@ -131,3 +131,14 @@ def short_path(path: str) -> Iterator[str]:
         yield f"/proc/self/fd/{descriptor}/{os.path.basename(path)}"
     finally:
         os.close(descriptor)
+
+
+def files_in(folder: str) -> Dict[str, "tuple[int, int]"]:
+    """Every file below a folder with its size and time, less the caches of Python."""
+    found: Dict[str, "tuple[int, int]"] = {}
+    for base, _, names in os.walk(folder):
+        if os.path.basename(base) != "__pycache__":
+            for name in names:
+                stat = os.lstat(os.path.join(base, name))
+                found[os.path.join(base, name)] = (stat.st_size, stat.st_mtime_ns)
+    return found

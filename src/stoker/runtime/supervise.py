@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 from . import cgroups
 from .errors import MAY_PASS, CannotStart, complain
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
-from .folder import Folder
+from .folder import Folder, files_in
 from .kernel import Kernel
 from .layer import installs_packages, make_layer
 from .lease import Lease
@@ -34,6 +34,7 @@ _MOST_MESSAGE_CHARACTERS = 2048
 _ARCHIVE_SUFFIX = ".pyz"
 _HOOKS = "hooks"  # in the archive, as zipapp.py packs it
 SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
+IN_STEP_FILE = "in_step"  # as frameworks/in_step.py writes it
 # Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
 _OUR_NAMES = frozenset(
@@ -122,7 +123,7 @@ class Supervisor:
             from .program_files import place_files  # brings archives and installers with it: only for who needs them
 
             self._site = place_files(self.request, self.folder.work, self._must_stop, self._say, self.sandbox)
-        self._copies = _files(self.folder.work)
+        self._copies = files_in(self.folder.work)
         environment = self._environment(self._site)
         self.sandbox.give(self.folder.work, self.folder.beat_folder, os.path.join(self.folder.path, "environment"))
         return list(self.request["command"]), environment
@@ -271,7 +272,7 @@ class Supervisor:
     def _tidy(self) -> None:
         """Keep a working directory into which the program has written, and say so; drop one that holds our copies only."""
         try:
-            now = _files(self.folder.work)
+            now = files_in(self.folder.work)
         except OSError:
             return  # when in doubt, keep it
         written = sum(self._copies.get(path) != stamp for path, stamp in now.items())
@@ -350,7 +351,14 @@ class Supervisor:
             "sign": found.sign,
             "evidence": found.evidence,
         }
-        return exit_class(code, out_of_memory) == RESTARTABLE and may_restart_in_place(found)
+        if exit_class(code, out_of_memory) != RESTARTABLE or not may_restart_in_place(found):
+            return False
+        is_in_step = (
+            os.path.exists(os.path.join(self.folder.beat_folder, IN_STEP_FILE)) and not self.request["is_alone"]
+        )
+        if is_in_step and not ended.was_stopped and self.request["in_place"]:
+            self._say(f"exited with status {code}: it trained in step with others, and is not started again alone")
+        return not is_in_step
 
     def _evidence(self, ended: Ended, *, out_of_memory: bool) -> str:
         """The traceback that the program left, cut to size from its oldest frames, and why it ended."""
@@ -365,17 +373,6 @@ class Supervisor:
         elif ended.code < 0:
             reason = f"Signal {signal.Signals(-ended.code).name}"
         return f"{traceback}\nTermination reason: {reason}.".lstrip()
-
-
-def _files(folder: str) -> Dict[str, "tuple[int, int]"]:
-    """Every file below a folder with its size and time, less the caches of Python."""
-    found: Dict[str, "tuple[int, int]"] = {}
-    for base, _, names in os.walk(folder):
-        if os.path.basename(base) != "__pycache__":
-            for name in names:
-                stat = os.lstat(os.path.join(base, name))
-                found[os.path.join(base, name)] = (stat.st_size, stat.st_mtime_ns)
-    return found
 
 
 def main(path: str) -> int:

@@ -37,7 +37,7 @@ from .doctor import (
     may_stay,
 )
 
-FIRST_BACKOFF_SECONDS = 0.25  # most failures are of a machine that went away: a job that waits loses time for nothing
+FIRST_BACKOFF_SECONDS = 0.05  # most failures are of a machine that went away: a job that waits loses time for nothing
 LONGEST_BACKOFF_SECONDS = 60.0
 _DOWN = frozenset({ReplicaState.FAILED, ReplicaState.LOST})
 _FAILED = frozenset({Cause.REPLICA_FAILED, Cause.REPLICA_CRASHED, Cause.REPLICA_LOST, Cause.LAUNCH_FAILED})
@@ -211,10 +211,15 @@ def _tried_again(world: World, job: Job, attempt: Attempt, now: float, held: flo
     return replace(
         _queued_again(job, attempt, now, held, blamed),
         counted=1,
-        not_before=now + min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 4.0**job.failures),
+        not_before=now + _backoff_seconds(job.failures),
         avoid=(*blamed, *([found.node] if goes_elsewhere and found.node else [])),
         signs=((found.code, found.node),) if bears_sign else (),
     )
+
+
+def _backoff_seconds(failures: int) -> float:
+    """The pause after so many failures and one more."""
+    return min(LONGEST_BACKOFF_SECONDS, 4.0 ** (failures - 1)) if failures else FIRST_BACKOFF_SECONDS
 
 
 def _after_all(attempt: Attempt) -> str:
