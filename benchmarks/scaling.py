@@ -1,24 +1,30 @@
-"""What a second process brings: the same PyTorch program on one and on two, as a Stoker job and launched bare.
+"""What a second process brings: the same PyTorch program on one and on two, as Stoker jobs and launched bare.
 
-The program measures itself, after a warm-up, so that neither start counts. What is compared is the scaling: examples a second of
-two processes by those of one. All four take turns within a run.
+All four are there at the same time and take short turns, again and again: a machine whose speed changes does so for
+all of them. In the turns of those that were launched bare the server and its supervisors stand still (SIGSTOP), or they would
+cost them something, too. What is compared is the scaling: examples a second of two processes by those of one.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 
 from .measure import Row
-from .server import PROJECT, Server
+from .server import PROJECT, Server, wait_until
 
-RUNS = 7
-_LIMIT_SECONDS = 120.0
+RUNS = 5
+_ROUNDS = 100
+_TURN_STEPS = 10
+_START_SECONDS = 120.0
 
 PROGRAM = """
 import os, sys, time
@@ -41,70 +47,125 @@ def steps(number):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(images), labels).backward()
         optimizer.step()
+def turn():
+    number = torch.tensor([int(asked.readline()) if rank == 0 else 0])
+    if count > 1:
+        together.broadcast(number, 0)
+    return int(number)
 steps(20)
-began = time.perf_counter()
-steps(150)
-took = time.perf_counter() - began
 if rank == 0:
     os.makedirs(folder, exist_ok=True)
-    with open(folder + "/part", "w") as file:
-        file.write(repr(150 * 64 * count / took))
-    os.replace(folder + "/part", folder + "/rate")
+    os.mkfifo(folder + "/told")
+    os.mkfifo(folder + "/asked")
+    asked, told = open(folder + "/asked"), open(folder + "/told", "w", buffering=1)
+while number := turn():
+    steps(2)
+    began = time.perf_counter()
+    steps(number)
+    if rank == 0:
+        print(repr(number * 64 * count / (time.perf_counter() - began)), file=told)
 if count > 1:
     together.destroy_process_group()
 """
+
+
+class Trainer:
+    """A program that waits for its turn, of one process or of two."""
+
+    def __init__(self, folder: Path) -> None:
+        """Wait until it has warmed up."""
+        wait_until((folder / "asked").exists, f"{folder} to train", _START_SECONDS)
+        self._asked, self._told = (folder / "asked").open("w", buffering=1), (folder / "told").open()
+
+    def rate(self) -> float:
+        """Let it have a turn. Returns its examples a second."""
+        print(_TURN_STEPS, file=self._asked)
+        return float(self._told.readline())
+
+    def end(self) -> None:
+        """Let it go home."""
+        print(0, file=self._asked)
+        for file in (self._asked, self._told):
+            file.close()
 
 
 def measure(runs: int) -> list[Row]:
     """The rows of this part."""
     ours: list[float] = []
     bare: list[float] = []
-    with Server() as server, tempfile.TemporaryDirectory(prefix="stoker-bench-") as base:
-        program = Path(base, "program.py")
-        program.write_text(PROGRAM)
-        for run in range(runs):
-            rates = {}
-            for count in (1, 2):
-                rates["bare", count] = _bare(program, Path(base, f"{run}-{count}"), count)
-                rates["stoker", count] = _by_stoker(server, run, count)
-            bare.append(rates["bare", 2] / rates["bare", 1])
-            ours.append(rates["stoker", 2] / rates["stoker", 1])
+    for _ in range(runs):
+        with Server() as server, tempfile.TemporaryDirectory(prefix="stoker-bench-") as base:
+            scaled = _run(server, Path(base))
+            ours.append(scaled["stoker"])
+            bare.append(scaled["bare"])
     return [
         Row(
-            what="what a Stoker job loses of what a second process brings (examples a second, in a run)",
+            what="what a Stoker job loses of what a second process brings",
             samples=[100 * (1 - one / other) for one, other in zip(ours, bare, strict=True)],
             unit="%",
             budget=1.0,
             peer="bare",
             ratio=median(ours) / median(bare),
-            note=f"two are {median(ours):.3f}x one as jobs, {median(bare):.3f}x launched bare",
         )
     ]
 
 
-def _by_stoker(server: Server, run: int, count: int) -> float:
-    name = f"scaling_{run}_{count}"
-    command = [sys.executable, "-c", PROGRAM]
-    asked = {"name": name, "command": command, "workers": count - 1, "job_dir": f"gs://scaling/{name}"}
-    job = server.client.run(PROJECT, asked)
-    server.wait_for_rest(_LIMIT_SECONDS, pause=2.0)  # who asks often takes from what is measured
-    return float(Path(job["job_dir_path"], "rate").read_text())
-
-
-def _bare(program: Path, folder: Path, count: int) -> float:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    processes = []
-    for rank in range(count):
-        variables = {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        environment = {**os.environ, **variables, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-        processes.append(subprocess.Popen([sys.executable, str(program), str(folder)], env=environment))
+def _run(server: Server, base: Path) -> dict[str, float]:
+    """What two are of one, the median of all rounds, launched bare and as jobs."""
+    program = base / "program.py"
+    program.write_text(PROGRAM)
+    processes = [process for count in (1, 2) for process in _launch(program, base / str(count), count)]
     try:
-        codes = [process.wait(_LIMIT_SECONDS) for process in processes]
+        bare = [Trainer(base / str(count)) for count in (1, 2)]
+        ours = [Trainer(_submit(server, count)) for count in (1, 2)]
+        scaled: dict[str, list[float]] = {"bare": [], "stoker": []}
+        for round_ in range(_ROUNDS):
+            for name in list(scaled)[:: 1 if round_ % 2 else -1]:
+                with _standing(server) if name == "bare" else nullcontext():
+                    one, two = (trainer.rate() for trainer in (bare if name == "bare" else ours))
+                scaled[name].append(two / one)
+        for trainer in (*bare, *ours):
+            trainer.end()
+        server.wait_for_rest()
+        for process in processes:
+            process.wait(_START_SECONDS)
     finally:
         for process in processes:
             process.kill()
-    if any(codes):
-        raise RuntimeError(f"the bare program ended with {codes}")
-    return float((folder / "rate").read_text())
+    return {name: median(found) for name, found in scaled.items()}
+
+
+@contextmanager
+def _standing(server: Server) -> Iterator[None]:
+    """The server and the supervisors of its jobs stand still."""
+    pids = [server.found.pid, *(int(path.read_text()) for path in server.home.rglob("pid"))]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _submit(server: Server, count: int) -> Path:
+    """Start a job. Returns the folder in which it writes."""
+    asked = {
+        "name": f"scaling_{count}",
+        "command": [sys.executable, "-c", PROGRAM],
+        "workers": count - 1,
+        "vcpus": 0.5,
+        "job_dir": f"gs://scaling/{count}",
+    }
+    return Path(server.client.run(PROJECT, asked)["job_dir_path"])
+
+
+def _launch(program: Path, folder: Path, count: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the processes without Stoker."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    for rank in range(count):
+        variables = {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        environment = {**os.environ, **variables, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+        yield subprocess.Popen([sys.executable, str(program), str(folder)], env=environment)

@@ -7,7 +7,7 @@ import pytest
 from stoker.client.client import Client
 from tests.conftest import Server, wait_until
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.campaign]
 FLAGS = ("--fake=1x4xT4",)
 SECONDS = 4.0
 

@@ -231,7 +231,7 @@ class ControlPlane(RuleBasedStateMachine):
 
 TestControlPlane = ControlPlane.TestCase
 TestControlPlane.settings = settings(
-    max_examples=40,
+    max_examples=30,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

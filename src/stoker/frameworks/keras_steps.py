@@ -22,6 +22,7 @@ _DEFAULT_BATCH = 32  # of Keras
 _SHORT_SECONDS = 0.04  # a step for which it would be too much to time its data always
 _ONE_IN = 20  # so much of the time it is done then
 _WINDOWS = 10  # and at most once in so many windows
+_TRACE_ONE_IN = 200  # so much of the time goes into making the dataset that tells
 _SEVERAL_WORKERS = ("CollectiveAllReduceStrategy", "_CollectiveAllReduceStrategyExperimental")
 
 
@@ -252,6 +253,7 @@ class Data:
         self._began_at: Optional[float] = None  # since when it is timed
         self._ended_at = 0.0
         self._took = 0.0
+        self._made_seconds = 0.0
         self._is_known = False  # it was timed once
         with tensorflow.device("CPU:0"), tensorflow.init_scope():
             self._waited, self._examples, self._count = (
@@ -272,7 +274,7 @@ class Data:
         """Whether the epoch that begins is timed: the first of a fit now and then, the others always where steps are long."""
         now = time.perf_counter()
         self._stop(now)
-        pause = max(_WINDOWS * meter.window_seconds, _ONE_IN * self._took)
+        pause = max(_WINDOWS * meter.window_seconds, _ONE_IN * self._took, _TRACE_ONE_IN * self._made_seconds)
         is_due = not self._is_known or now - self._ended_at >= pause
         self.is_wanted = is_due or (not is_first and meter.mean_seconds >= _SHORT_SECONDS)
         self._began_at = now if self.is_wanted else None
@@ -309,10 +311,12 @@ class Data:
     def _of(self, dataset: Any) -> Any:
         """The same data, timed: made once, for tracing it costs more than it does."""
         if id(dataset) not in self._timed:
+            began = time.perf_counter()
             try:
                 self._timed[id(dataset)] = dataset, self._made(dataset)
             except Exception:  # whatever is in it that cannot stand in a pair: it is not timed then
                 self._timed[id(dataset)] = dataset, dataset
+            self._made_seconds = time.perf_counter() - began
         return self._timed[id(dataset)][1]
 
     def _made(self, dataset: Any) -> Any:
