@@ -38,6 +38,7 @@ class Course:
     batch = 1  # of which a step takes so many
     reached = Reached(0, 0)
     made = 0  # iterators of the data, by all attempts: each draws an order
+    found_steps = 0  # of an epoch, if that was found out by reading
 
     def begin(self) -> None:
         """The model is built, and training begins."""
@@ -101,7 +102,7 @@ def put_in_order(
     def tensor(part: Any) -> Any:
         """As Keras takes it: double precision is for nobody."""
         found = tensorflow.convert_to_tensor(part)
-        return tensorflow.cast(found, keras.config.floatx()) if found.dtype == "float64" else found
+        return tensorflow.cast(found, keras.backend.floatx()) if found.dtype == "float64" else found
 
     count = len(tensorflow.nest.flatten(parts)[0])
     order = Order((abs(seed), call), count, batch, bool(asked.get("shuffle", True)), place)

@@ -10,7 +10,7 @@ import os
 import time
 from contextlib import nullcontext, suppress
 from importlib import import_module
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
 
 from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
@@ -75,7 +75,7 @@ class Resume:
                 return self._as_it_was(model, history)
             tell_resumed(found.state["step"])
         is_array = bool(batch) and is_arrays(asked, self._tensorflow)
-        is_read = not is_array and is_stream(asked, self._tensorflow)
+        is_read = not is_array and self._is_stream(asked)
         if found is not None:
             place, reached = self._entered(
                 model, found, place, reached, "examples" if is_array else "steps" if is_read else ""
@@ -87,17 +87,36 @@ class Resume:
             course = put_in_order(asked, batch, call, lambda: saving.place, keras, tensorflow, self._seed())
         elif is_read:
             _, owed = self._owed.pop(id(data), (data, []))
-            course = Passes(self._tensorflow, asked, owed, reached, place.done)
+            course = self._passes(asked, owed, reached, place.done)
+            course.found_steps = found.state.get("found_steps", 0) if found is not None else 0
         asked["initial_epoch"] = place.epoch
         asked["callbacks"] = [*asked["callbacks"], saving.callback(self._keras)]
         try:
-            with saving.hears_term(course), course.stand_in() if course is not None else nullcontext():
+            with saving.hears_term(course), self._entering(model, place, course):
                 told = fit()
         finally:
             self._writing.leave()
         saving.end(asked.get("epochs", 1))
         told.epoch, told.history = saving.history["epoch"], saving.history["history"]
         return told
+
+    # What differs between Keras 3 and tf_keras
+
+    numbers_the_rest_anew = True
+    """Whether the first batch of what is left of an epoch is number 0."""
+
+    has_paths = True
+    """Whether variables have some, which are longer than names. To ask one of TensorFlow, on several machines, would read it."""
+
+    def _is_stream(self, asked: Dict[str, Any]) -> bool:
+        return is_stream(asked, self._tensorflow)
+
+    def _passes(self, asked: Dict[str, Any], owed: List[Read], reached: Reached, done: int) -> Course:
+        return Passes(self._tensorflow, asked, owed, reached, done)
+
+    def _entering(self, model: Any, place: Place, course: Optional[Course]) -> ContextManager[None]:
+        """Within it `fit` begins there."""
+        return course.stand_in() if course is not None else nullcontext()
 
     # The state
 
@@ -170,8 +189,9 @@ class Resume:
                     (element,) = data.take(1)
                     data = element[0] if isinstance(element, tuple) else element
                 model(self._tensorflow.nest.map_structure(lambda part: part[:1], data))
-            if model.optimizer is not None:
-                model.optimizer.build(model.trainable_variables)
+            for optimizer in [model.optimizer] if model.optimizer is not None else []:
+                build = getattr(optimizer, "build", None) or optimizer._create_all_weights  # those of long ago
+                build(model.trainable_variables)
         except Exception as error:
             if must:
                 raise Refused(
@@ -192,9 +212,13 @@ class Resume:
             else:
                 given = [asked[name] for name in ("x", "y", "sample_weight") if asked.get(name) is not None]
                 batch = tuple(tensorflow.nest.map_structure(lambda part: part[:1], part) for part in given)
-            model._symbolic_build(data_batch=batch)
+            self._count_once(model, batch)
         except Exception:
             return  # then they count what is left of the epoch alone
+
+    def _count_once(self, model: Any, batch: Any) -> None:
+        """Have all metrics make their variables, as if they had counted a batch."""
+        model._symbolic_build(data_batch=batch)
 
     def _optimizers(self, model: Any) -> List[Any]:
         """All that a model has: those that train in two ways have more than one."""
@@ -203,7 +227,8 @@ class Resume:
         return list({id(one): one for one in (model.optimizer, *own) if one is not None}.values())
 
     def _variables(self, model: Any) -> List[Any]:
-        of_optimizers = [variable for optimizer in self._optimizers(model) for variable in optimizer.variables]
+        kept = [optimizer.variables for optimizer in self._optimizers(model)]
+        of_optimizers = [variable for some in kept for variable in (some() if callable(some) else some)]
         return [*model.trainable_variables, *model.non_trainable_variables, *of_optimizers]
 
     def _read(self, model: Any, variable: Any) -> Any:
@@ -267,7 +292,7 @@ class Resume:
         self._writing.wait()
         variables = self._variables(model)
         arrays = [self._read(model, variable) for variable in [*variables, *self._metrics(model)]]
-        names = [getattr(variable, "path", variable.name) for variable in variables]
+        names = [variable.path if self.has_paths else variable.name for variable in variables]
         counts = [getattr(optimizer, "_iterations", optimizer.iterations) for optimizer in self._optimizers(model)]
         steps = [int(self._read(model, count)) for count in counts]  # not what gradient_accumulation_steps makes of it
         metrics, arrays = arrays[len(variables) :], arrays[: len(variables)]

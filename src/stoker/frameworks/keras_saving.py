@@ -23,6 +23,7 @@ class Writer(Protocol):
     """Who writes checkpoints: keras_resume.py."""
 
     rhythm: Rhythm
+    numbers_the_rest_anew: bool  # whether the first batch of what is left of an epoch is number 0
 
     def save(
         self, model: Any, state: Dict[str, Any], *, waits: bool
@@ -63,7 +64,7 @@ class Saving:
         self._epoch_began_at = time.monotonic()
         self._must_stop = False
         for callback in callbacks if known else ():
-            if hasattr(callback, "append") and hasattr(callback, "csv_file"):
+            if hasattr(callback, "append") and hasattr(callback, "append_header"):
                 callback.append = True  # a CSVLogger goes on with its file
 
     @contextmanager
@@ -117,6 +118,8 @@ class Saving:
         class Saves(keras.callbacks.Callback):  # type: ignore[misc]
             """Saves when it is time."""
 
+            _supports_tf_logs = True  # tf_keras need not make numbers of them for this
+
             def on_train_begin(self, logs: Any = None) -> None:
                 saving.begin()
 
@@ -151,16 +154,17 @@ class Saving:
             if self._must_stop and self._writer.is_chief():
                 raise SystemExit(STOPPED_EXIT_CODE)  # it begins the epoch anew: what was saved at its beginning counts
             return
-        self._course.end_batch(batch + 1)
+        began = self._began.done if self.place.epoch == self._began.epoch else 0
+        self._course.end_batch(batch + 1 - (0 if self._writer.numbers_the_rest_anew else began // self._course.batch))
         if self._done(batch + 1) < self._course.count:
             self.place = Place(self.place.epoch, self._done(batch + 1))
             self._save_if_due()
 
     def _done(self, batches: int) -> int:
-        """How many examples of this epoch so many batches of this attempt bring it to."""
+        """How many examples of this epoch so many batches, as Keras numbers them, bring it to."""
         assert self._course is not None
-        began = self._began.done if self.place.epoch == self._began.epoch else 0
-        return began + batches * self._course.batch
+        is_rest = self.place.epoch == self._began.epoch and self._writer.numbers_the_rest_anew
+        return (self._began.done if is_rest else 0) + batches * self._course.batch
 
     def after_epoch(self, epoch: int, logs: Dict[str, Any]) -> None:
         """An epoch is over, with its validation."""
@@ -191,6 +195,7 @@ class Saving:
             "place": list(self.place),
             "made": self._course.made if self._course is not None else 0,
             "reached": list(self._course.reached) if self._course is not None else [0, 0],
+            "found_steps": self._course.found_steps if self._course is not None else 0,
             "history": copy.deepcopy(self.history),  # it is written while training goes on
             "is_over": is_over,
             "callbacks": [_numbers_of(callback) for callback in self._callbacks],

@@ -1,0 +1,74 @@
+"""`fit` of tf_keras, unmodified, killed in the middle of an epoch: it ends as if nobody had touched it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Server
+
+from .test_resume import DATASET, MUCH, PROGRAM, Runs, results
+
+pytestmark = pytest.mark.live
+
+
+def of_tf_keras(program: str) -> str:
+    """The same program, with the Keras that came before."""
+    before = program.replace("keras.metrics.F1Score()", "'accuracy', keras.metrics.AUC()").replace('.keras"', '.h5"')
+    return "import tf_keras as keras\n" + before.replace("keras, numpy", "numpy")
+
+
+CASES = {
+    "arrays": (of_tf_keras(PROGRAM), 53, ""),
+    "several inputs, weights of classes, and callbacks that remember": (of_tf_keras(MUCH), 40, ""),
+    **{
+        f"{kind}, {step}": (of_tf_keras(DATASET), step, kind)
+        for kind, step in (
+            *(("finite", 23), ("finite", 61), ("cached", 61), ("endless", 23), ("generator", 23)),
+            *(("length not known", 23), ("length not known", 65)),
+        )
+    },
+}
+
+
+@pytest.mark.campaign
+@pytest.mark.proves("tf_keras, `fit`", "Goes on after a kill", "at the same batch, bit-equal, unchanged")
+@pytest.mark.parametrize("case", CASES)
+def test_killed_in_the_middle_of_an_epoch(tmp_path: Path, case: str) -> None:
+    """All that it prints is the same: of its weights, of its metrics, of what its callbacks know and have written."""
+    program, step, kind = CASES[case]
+    variables = {"TF_USE_LEGACY_KERAS": "1", "KIND": kind}
+    whole = Runs(tmp_path / "whole", program)(0, **variables)
+    run = Runs(tmp_path / "killed", program)
+    assert run(step, signal.SIGKILL, **variables).returncode == -signal.SIGKILL
+    done = run(step, signal.SIGKILL, **variables)
+    assert done.returncode == 0 and results(whole.stdout), whole.stderr + done.stderr
+    assert done.stdout == whole.stdout, "bit by bit"
+    assert re.search(r"goes on at step \d+: epoch \d, [1-9]\d* (steps|examples) into it", done.stderr)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("data", "program"), [("arrays", PROGRAM), ("pipeline", DATASET)], ids=["arrays", "pipeline"])
+def test_two_workers_whose_chief_is_killed(server: Server, tmp_path: Path, data: str, program: str) -> None:
+    (tmp_path / "program.py").write_text("import os\nos.environ['KIND'] = 'finite'\n" + of_tf_keras(program))
+    found = []
+    for name, step in (("untouched", 0), ("killed", 11)):
+        flags = (f"--name=tf_keras_{data}_{name}", "--workers=1", "--distribute=auto", "--checkpoints=0.001s")
+        where = ("--env=TF_USE_LEGACY_KERAS=1", f"--job-dir=gs://out/tf_keras_{data}/{name}")
+        command = ("--", "python", "program.py", str(step), "9")
+        done = server.cli("run", *flags, *where, *command, cwd=tmp_path, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append(results(done.stdout))
+    assert found[0] == found[1] and len(set(found[0])) == 1 and len(found[0]) == 2
+
+
+def test_with_parameter_servers_it_is_refused(tmp_path: Path) -> None:
+    addresses = {role: [f"127.0.0.1:{port}"] for port, role in enumerate(("chief", "worker", "ps"), start=1)}
+    cluster = json.dumps({"cluster": addresses, "task": {"type": "chief", "index": 0}})
+    told = {"STOKER_DISTRIBUTE": "auto", "STOKER_ROLE": "chief", "RANK": "0", "WORLD_SIZE": "2", "TF_CONFIG": cluster}
+    done = Runs(tmp_path, "import tf_keras as keras\nkeras.Sequential()\n")(0, TF_USE_LEGACY_KERAS="1", **told)
+    assert done.returncode == 1 and "--checkpoints is not for parameter servers" in done.stderr, done.stderr
