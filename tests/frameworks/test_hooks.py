@@ -24,7 +24,7 @@ class distributed:
 def device_count(): return 2
 """
 CLUSTER = {
-    "STOKER_DISTRIBUTE": "auto",
+    "STOKER_DISTRIBUTE": "jax",
     "STOKER_ROLE": "chief",
     "RANK": "0",
     "WORLD_SIZE": "2",
@@ -54,7 +54,10 @@ def run(folder: Path, *words: str, path: str = "", **variables: str) -> subproce
 def test_a_framework_is_adapted_once_it_is_executed(folder: Path, words: tuple[str, ...]) -> None:
     done = run(folder, *words, **CLUSTER)
     assert done.stdout.splitlines() == [*ADAPTED, "the program 2"], done.stderr
-    assert done.stderr == "stoker: trains in step on 2 replicas (jax.distributed)\n"
+    assert (
+        done.stderr
+        == "stoker: 2 processes have met (jax.distributed): 2 devices, among which the program shares its arrays\n"
+    )
 
 
 def test_nothing_is_done_where_nothing_was_asked_for(folder: Path) -> None:
@@ -88,7 +91,8 @@ def test_what_is_not_so_is_refused(folder: Path) -> None:
     done = run(folder, "program.py", **CLUSTER)
     assert done.returncode == 1 and "the program" not in done.stdout
     assert done.stderr == (
-        "stoker: asked for 2 replicas in step, training uses 1 (jax.distributed); say --distribute none if that is meant\n"
+        "stoker: refused: asked for 2 devices, and the processes have 1 together (jax.distributed); "
+        "say --distribute none if that is meant\n"
     )
 
 
@@ -96,7 +100,7 @@ def test_a_program_that_does_it_itself_is_left_as_it_is(folder: Path) -> None:
     (folder / "program.py").write_text("import jax\njax.distributed.initialize('mine')\n")
     done = run(folder, "program.py", **CLUSTER)
     assert done.stdout.splitlines() == ["jax is executed", "meets mine"]
-    assert "left as it is: the program calls distributed.initialize itself (line 2 of " in done.stderr
+    assert "left as it is: the program distributes itself (distributed.initialize, line 2 of program.py)" in done.stderr
 
 
 def test_the_sdk_of_stoker_is_there_as_before(folder: Path) -> None:

@@ -317,7 +317,7 @@ def test_torch_that_trains_in_evaluation_mode_is_refused(server: Server, tmp_pat
 def test_jax_on_two_processes(server: Server, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(JAX)
     output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",))
-    assert "stoker: trains in step on 2 replicas (jax.distributed)" in output
+    assert "stoker: 2 processes have met (jax.distributed): 2 devices" in output
     assert output.count("sum 3.0 of 2 devices") == 2
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import Any, Dict
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator
 
 
 def drawn_so_far() -> Dict[str, Any]:
@@ -35,3 +36,25 @@ def draw_from(found: Dict[str, Any]) -> None:
         torch.set_rng_state(found["torch"])
         if "cuda" in found and torch.cuda.device_count() == len(found["cuda"]):
             torch.cuda.set_rng_state_all(found["cuda"])
+
+
+def draw_alike(seed: int) -> None:
+    """Let the chance of the processor, which shuffles data, begin with a seed. That of GPUs goes on."""
+    random.seed(seed)
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % (1 << 32))
+    torch: Any = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.manual_seed(seed)
+
+
+@contextmanager
+def drawing_alike(seed: int) -> Iterator[None]:
+    """Within it chance begins with a seed; afterwards it goes on where it was."""
+    before = drawn_so_far()
+    draw_alike(seed)
+    try:
+        yield
+    finally:
+        draw_from(before)

@@ -13,6 +13,12 @@ from .in_step import tell_in_step
 from .program import first_use, main_file
 from .words import Refused
 
+SHARES = frozenset(
+    "sharding NamedSharding PositionalSharding Mesh make_mesh shard_map pmap xmap pjit multihost_utils process_index "
+    "process_count make_array_from_process_local_data make_array_from_callback make_array_from_single_device_arrays".split()
+)
+"""What a program uses that shares its arrays among devices."""
+
 
 def prepare_jax(jax: Any) -> None:
     """Let the processes meet. A program that does so itself is left as it is."""
@@ -30,14 +36,20 @@ def prepare_jax(jax: Any) -> None:
         return
     own = first_use({"distributed.initialize"}, main_file())
     if own is not None:
-        truth.left(f"the program calls {own.name} itself (line {own.line} of {own.file})")
+        truth.left(f"the program distributes itself ({own})")
         return
+    if asked == "auto" and first_use(SHARES, main_file()) is None:
+        raise Refused(
+            f"the program computes on one device, and JAX would have each of the {cluster.processes} processes train by itself",
+            "share its arrays among all devices (jax.sharding, jax.make_array_from_process_local_data), use Keras on JAX, "
+            "or say --distribute jax if a library does that",
+        )
     if not cluster.devices or cluster.is_pretended:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(os.environ["JAX_COORDINATOR_ADDRESS"], cluster.processes, cluster.rank)
     tell_in_step()
     expected = cluster.processes if cluster.is_pretended else cluster.replicas
-    truth.tell(cluster, "jax.distributed", expected, int(jax.device_count()), 0)
+    truth.tell_met(cluster, "jax.distributed", expected, int(jax.device_count()))
 
 
 def _is_the_programs(jax: ModuleType) -> bool:

@@ -8,7 +8,7 @@ import os
 from typing import Any, Callable, Dict, List, Optional
 
 from .cluster import Cluster
-from .together import elsewhere
+from .elsewhere import elsewhere, is_alone_with
 
 _FILES = ("filepath", "filename", "log_dir", "backup_dir")  # of callbacks that write
 _RULES: Dict[str, Callable[[int], float]] = {"linear": float, "sqrt": math.sqrt}
@@ -49,13 +49,14 @@ def writing_chief(given: Any, cluster: Cluster) -> Optional[List[Any]]:
 def _redirect(callback: Any) -> None:
     """All take part in saving, for some values are on all of them; what others than the chief write is thrown away."""
     for name in _FILES:
-        if isinstance(getattr(callback, name, None), (str, os.PathLike)):
-            path = os.fspath(getattr(callback, name))
+        given = getattr(callback, name, None)
+        if isinstance(given, (str, os.PathLike)) and not is_alone_with(given):
+            path = os.fspath(given)
             setattr(callback, name, os.path.join(elsewhere(), os.path.basename(path) or "files"))
 
 
 def throw_away(model: Any) -> None:
-    """From now on what a model saves here goes nowhere."""
+    """From now on what a model saves here goes nowhere, unless nobody else writes there."""
     for name in ("save", "save_weights", "export"):
         setattr(model, name, _thrown_away(getattr(model, name)))
 
@@ -63,8 +64,9 @@ def throw_away(model: Any) -> None:
 def _thrown_away(save: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(save)
     def stand_in(model: Any, filepath: Any, *args: Any, **words: Any) -> None:
-        path = os.path.join(elsewhere(), os.path.basename(os.fspath(filepath)) or "model")
-        save(model, path, *args, **words)
+        if not is_alone_with(filepath):
+            filepath = os.path.join(elsewhere(), os.path.basename(os.fspath(filepath)) or "model")
+        save(model, filepath, *args, **words)
 
     return stand_in
 

@@ -44,6 +44,8 @@ def _is_legacy() -> bool:
 
 def prepare_keras(keras: ModuleType) -> None:
     """Keras 3, on whichever backend."""
+    if _is_of_a_library():
+        return
     _set_precision(keras.config.set_dtype_policy)
     backend = keras.config.backend()
     if backend == "tensorflow":
@@ -60,6 +62,27 @@ def prepare_keras(keras: ModuleType) -> None:
         raise Refused(
             f"Keras on {backend} is not distributed without a change to the program",
             "use Keras on TensorFlow or JAX (KERAS_BACKEND), or --distribute none",
+        )
+
+
+def _is_of_a_library() -> bool:
+    """Whether a library imports Keras, for a program that trains by another framework: TensorBoard does so for PyTorch."""
+    file = main_file()
+    return (
+        bool(file) and first_use({"keras", "tf_keras"}, file) is None and first_use({"torch", "jax"}, file) is not None
+    )
+
+
+def _check_trains_by_fit(cluster: Cluster) -> None:
+    """Raise Refused for a loop of the program's own: it would be that of each process, or fail within TensorFlow."""
+    if first_use({"fit"}, main_file()) is not None:
+        return
+    own = first_use({"GradientTape", "train_on_batch"}, main_file())
+    if own is not None and cluster.replicas > 1:
+        raise Refused(
+            f"a training loop of the program's own ({own}) is not distributed without a change",
+            "train by fit (with a train_step, if the steps are special), make a tf.distribute strategy in the program, "
+            "or say --distribute none",
         )
 
 
@@ -81,8 +104,6 @@ def prepare_tf_keras(keras: ModuleType) -> None:
     _set_precision(keras.mixed_precision.set_global_policy)
     if not _is_legacy():
         return
-    if os.environ.get("STOKER_CHECKPOINTS") and not saves_itself():
-        raise Refused("--checkpoints is for Keras 3, and the program uses tf_keras", "use Keras 3, or leave it out")
     _distribute(keras, is_legacy=True)
 
 
@@ -109,7 +130,7 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
     is_served = own is not None and cluster.servers > 0  # by a loop of its own, which any Keras may have
     way = "none" if is_served else choose_keras(asked() or "none", cluster, is_legacy=is_legacy)
     tensorflow = sys.modules["tensorflow"]
-    resume = _resume(keras, tensorflow, cluster)
+    resume = _resume(keras, tensorflow, cluster, is_legacy=is_legacy)
     if own is not None and (way != "none" or (is_served and asked())):
         truth.left(f"the program makes its own strategy ({own})")
     if way == "none" or own is not None:
@@ -118,12 +139,22 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
                 _begin_alike(tensorflow, cluster)
             Fit(keras, tensorflow, cluster, resume=resume).put_in_place()
         return
+    _check_trains_by_fit(cluster)
     if way == "ps":
+        if resume is not None:
+            raise Refused(
+                "--checkpoints is not for parameter servers, where each worker has a place of its own in the data",
+                "leave it out, and save by callbacks of the program's own",
+            )
         _serve(keras, tensorflow, cluster)
         return
     _begin_alike(tensorflow, cluster)
     if first_use({"set_memory_growth"}, main_file()) is not None:  # which will be skipped
         os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    if way == "mirrored" and not is_legacy:
+        from .keras_composed import mend_build
+
+        mend_build(keras, tensorflow)
     strategy = (
         _mirrored(tensorflow, cluster) if way == "mirrored" else _multiworker(tensorflow, keras, cluster, is_legacy)
     )
@@ -147,7 +178,7 @@ def _serve(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> None:
     Served(keras, tensorflow, cluster).put_in_place()
 
 
-def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> Optional[Resume]:
+def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster, *, is_legacy: bool) -> Optional[Resume]:
     """What saves and goes on, if that is asked for."""
     every = os.environ.get("STOKER_CHECKPOINTS", "")
     if not every or cluster.rank < 0 or saves_itself():
@@ -158,9 +189,14 @@ def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> Optional[Re
             "--checkpoints has nowhere to write: the job has no directory",
             "give --job-dir gs://BUCKET/FOLDER or --job-dir /FOLDER",
         )
-    from .keras_resume import Resume
+    kind: Callable[..., Resume]
+    if is_legacy:
+        from .tf_keras_resume import TfKerasResume as kind
 
-    return Resume(keras, tensorflow, cluster, os.path.join(folder, "fit"), Rhythm(os.environ))
+        keras.backend.experimental.enable_tf_random_generator()  # whose state can be saved
+    else:
+        from .keras_resume import Resume as kind
+    return kind(keras, tensorflow, cluster, os.path.join(folder, "fit"), Rhythm(os.environ))
 
 
 def _mirrored(tensorflow: Any, cluster: Cluster) -> Any:

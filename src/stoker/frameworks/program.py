@@ -39,7 +39,8 @@ class Use(NamedTuple):
     file: str
 
     def __str__(self) -> str:
-        return f"{self.name}, line {self.line} of {self.file}"
+        near = os.path.relpath(self.file)
+        return f"{self.name}, line {self.line} of {self.file if near.startswith(os.pardir) else near}"
 
 
 def first_use(names: Container[str], file: str) -> Optional[Use]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import random
-import shutil
-import tempfile
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,14 +21,6 @@ def begin_alike(cluster: Cluster, torch: Any = None) -> None:
         numpy.random.seed(seed)
     if torch is not None:
         torch.manual_seed(seed)
-
-
-@functools.lru_cache(maxsize=None)
-def elsewhere() -> str:
-    """A folder of this process alone, which goes with it."""
-    folder = tempfile.mkdtemp(prefix="stoker-not-the-chief-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 _aside = 0

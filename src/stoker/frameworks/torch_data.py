@@ -1,18 +1,19 @@
 """Each process's part of what a DataLoader reads: while training its share, while evaluating all of it.
 
-A loop evaluates when gradients are off, or the model that its optimizer steps was last told to evaluate.
+A loop evaluates when gradients are off, or the model that its optimizer steps was last told to evaluate; before there is an
+optimizer, it looks at its data.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import random
+import itertools
 from importlib import import_module
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Set
 
+from .chance import draw_alike, drawing_alike
 from .cluster import Cluster
-from .together import numpy
 from .words import Refused
 
 _data: Any = import_module("torch.utils.data")  # the program has imported torch
@@ -21,14 +22,19 @@ _data: Any = import_module("torch.utils.data")  # the program has imported torch
 class Share:
     """The share of this process."""
 
-    def __init__(self, torch: Any, cluster: Cluster, is_whole_model: Callable[[Any], bool]) -> None:
-        """`is_whole_model`: whether a module has all that some optimizer steps."""
+    def __init__(
+        self, torch: Any, cluster: Cluster, is_whole_model: Callable[[Any], bool], can_train: Callable[[], bool]
+    ) -> None:
+        """`is_whole_model`: whether a module has all that some optimizer steps. `can_train`: whether there is an optimizer."""
         self._torch = torch
+        self._together: Any = import_module("torch.distributed")
         self._cluster = cluster
         self._is_whole_model = is_whole_model
+        self._can_train = can_train
         self._trains = True
         self._depth = 0  # of calls of Module.train within one another
         self._loaders = 0
+        self.trained_on: Set[int] = set()  # loaders, by their numbers
         self.was_read = False
         self.last_was_whole = False
         self.batch_size = 0
@@ -51,6 +57,8 @@ class Share:
             share.last_was_whole = share.evaluates()
             if isinstance(loader.dataset, Stream):
                 loader.dataset.is_whole = share.last_was_whole
+                if not share.last_was_whole:
+                    loader.dataset.seed = share.common_seed()
             if not share.last_was_whole:
                 share.was_read, share.batch_size = True, loader.batch_size or 0
             return read(loader)
@@ -62,8 +70,9 @@ class Share:
                 return train(module, mode)
             finally:
                 share._depth -= 1
-                if not share._depth and share._is_whole_model(module):
-                    share._trains = mode
+                if not share._depth:
+                    if share._is_whole_model(module):
+                        share._trains = mode
                     if not mode:
                         share.at_evaluation(module)
 
@@ -71,7 +80,17 @@ class Share:
 
     def evaluates(self) -> bool:
         """Whether the program does not train now, as far as can be seen."""
-        return not (self._trains and self._torch.is_grad_enabled())
+        return not (self._trains and self.has_gradients() and self._can_train())
+
+    def has_gradients(self) -> bool:
+        """Whether what is computed now could be trained by."""
+        return bool(self._torch.is_grad_enabled())
+
+    def common_seed(self) -> int:
+        """That of the first process, whose chance goes on where it was if the program is resumed."""
+        drawn = self._torch.randint(1 << 62, ())
+        self._together.broadcast(drawn, src=0)
+        return int(drawn)
 
     def part(self, indices: List[Any]) -> List[Any]:
         """This process's of all. Some at the beginning are read twice, so that all have as many."""
@@ -87,18 +106,8 @@ class Share:
     def drawn(self, sampler: Any, loader: int, epoch: int) -> List[Any]:
         """All that a sampler gives, in the order that it has in all processes: by torch's, Python's or numpy's chance."""
         seed = (self._cluster.seed + 1_000_003 * loader + epoch) % (1 << 32)
-        pythons, numpys = random.getstate(), numpy and numpy.random.get_state()
-        try:
-            with self._torch.random.fork_rng(devices=[]):
-                self._torch.manual_seed(seed)
-                random.seed(seed)
-                if numpy is not None:
-                    numpy.random.seed(seed)
-                return list(sampler)
-        finally:
-            random.setstate(pythons)
-            if numpy is not None:
-                numpy.random.set_state(numpys)
+        with drawing_alike(seed):
+            return list(sampler)
 
     def _replace(self, asked: Dict[str, Any]) -> None:
         self._loaders += 1
@@ -107,9 +116,12 @@ class Share:
             asked["dataset"] = (SizedStream if hasattr(type(dataset), "__len__") else Stream)(dataset, self._cluster)
             return
         if asked.get("batch_sampler") is not None:
-            asked["batch_sampler"] = Part(self, asked["batch_sampler"], self._loaders)
+            if not isinstance(getattr(asked["batch_sampler"], "sampler", None), Part):  # it is that of another loader
+                asked["batch_sampler"] = Part(self, asked["batch_sampler"], self._loaders)
             return
         sampler = asked.get("sampler")
+        if isinstance(sampler, Part):
+            sampler = sampler.whole
         if sampler is None:
             generator = asked.get("generator")
             shuffles = asked.get("shuffle")
@@ -124,28 +136,36 @@ class Part:
     """A sampler that gives this process's part of what another gives."""
 
     def __init__(self, share: Share, sampler: Any, loader: int) -> None:
-        if isinstance(sampler, _data.distributed.DistributedSampler):
+        if isinstance(sampler, _data.distributed.DistributedSampler) or _is_shared(sampler):
             raise Refused(
-                "the program shares its data among processes itself (DistributedSampler)", "say --distribute none"
+                "the program, or a library that it uses, shares its data among processes itself "
+                f"({type(sampler).__name__})",
+                "say --distribute none: the variables that it needs for that are set",
             )
         if not hasattr(type(sampler), "__len__"):
             raise Refused(f"its sampler, a {type(sampler).__name__}, has no end that is known", "say --distribute none")
         self._share = share
-        self._sampler = sampler
+        self.whole = sampler
         self._loader = loader
         self._epoch = 0
-        self._was_whole = False  # when it was last read
+        self._was_whole: "bool | None" = None  # when it was last read; None: it was not
 
     def __iter__(self) -> Iterator[Any]:
         self._was_whole = self._share.evaluates()
         if self._was_whole:
-            return iter(self._sampler)
+            return iter(self.whole)
         self._epoch += 1
-        return iter(self._share.part(self._share.drawn(self._sampler, self._loader, self._epoch)))
+        self._share.trained_on.add(self._loader)
+        return iter(self._share.part(self._share.drawn(self.whole, self._loader, self._epoch)))
 
     def __len__(self) -> int:
-        size = len(self._sampler)
-        return size if self._was_whole else self._share.part_size(size)
+        """As it will be read, as far as can be seen. Many programs ask before they say that they evaluate."""
+        size = len(self.whole)
+        is_whole = self._was_whole
+        if is_whole is None:  # what is not shuffled is to evaluate by, where something else is trained on
+            shuffles = not isinstance(self.whole, _data.SequentialSampler)
+            is_whole = not shuffles and bool(self._share.trained_on - {self._loader})
+        return size if is_whole or not self._share.has_gradients() else self._share.part_size(size)
 
     def state_dict(self) -> Dict[str, Any]:
         """What its order depends on."""
@@ -158,7 +178,13 @@ class Part:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._sampler, name)
+        return getattr(self.whole, name)
+
+
+def _is_shared(sampler: Any) -> bool:
+    """Whether somebody else takes a part of what a loader of ours has a part of: accelerate does so."""
+    inner = getattr(sampler, "batch_sampler", None)
+    return isinstance(inner, Part) or isinstance(getattr(inner, "sampler", None), Part)
 
 
 class Stream(_data.IterableDataset):  # type: ignore[misc]
@@ -168,18 +194,27 @@ class Stream(_data.IterableDataset):  # type: ignore[misc]
         super().__init__()
         self.dataset = dataset
         self.is_whole = False
+        self.seed = 0  # of the pass, the same in all processes
+        self._passes = 0  # of a loader's worker that stays for several, and knows the first one's seed only
         self._rank, self._count = cluster.rank, cluster.processes
 
     def __iter__(self) -> Iterator[Any]:
         if self.is_whole:
             yield from self.dataset
             return
-        group: List[Any] = []
-        for example in self.dataset:
-            group.append(example)
-            if len(group) == self._count:
-                yield group[self._rank]
-                group = []
+        worker = _data.get_worker_info()
+        if worker is None:
+            with drawing_alike(self.seed):  # a shuffle of all is drawn with the first example
+                examples = iter(self.dataset)
+                group = list(itertools.islice(examples, self._count))
+        else:
+            self._passes += 1
+            draw_alike(self.seed + 1_000_003 * self._passes + worker.id)
+            examples = iter(self.dataset)
+            group = list(itertools.islice(examples, self._count))
+        while len(group) == self._count:
+            yield group[self._rank]
+            group = list(itertools.islice(examples, self._count))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "dataset":

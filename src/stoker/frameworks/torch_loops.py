@@ -11,6 +11,7 @@ import atexit
 import functools
 import os
 import time
+from collections import Counter
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Dict, List
@@ -18,9 +19,10 @@ from typing import Any, Dict, List
 from . import truth
 from .choice import choose_torch
 from .cluster import Cluster, cluster_of
+from .elsewhere import Saved, is_alone_with
 from .program import first_use, launcher, main_file, saves_itself
 from .steps import meter
-from .together import begin_alike, elsewhere, is_aside
+from .together import begin_alike, is_aside
 from .torch_data import Share
 from .torch_processes import OWN, must_meet
 from .words import Refused, say
@@ -45,8 +47,8 @@ def prepare_torch(torch: ModuleType) -> None:
         truth.left(f"{launcher()} starts and distributes it")
     elif asked in ("auto", "ddp", "fsdp") and own is not None:
         truth.left(f"the program distributes itself ({own})")
-        if os.environ.get("LOCAL_WORLD_SIZE", "1") != "1":
-            must_meet(torch)
+        if cluster.processes > 1:
+            must_meet(torch, own.name, str(own))
     elif (cluster.servers or cluster.devices > 1) and first_use({"torch"}, main_file()) is None:
         return  # somebody else has imported it: the machines are for another framework
     elif choose_torch(asked, cluster) == "ddp":
@@ -79,8 +81,7 @@ class Loop:
         self._averaged: set[int] = set()  # optimizers whose gradients are averaged for the next step
         self._steps = 0
         self._meter = meter()
-        self._share = Share(torch, cluster, self._is_whole_model)
-        self._saved: Dict[str, str] = {}  # what others than the chief have saved: path → where it really is
+        self._share = Share(torch, cluster, self._is_whole_model, lambda: bool(self._optimizers))
 
     def put_in_place(self) -> None:
         """Join the others, and stand where the program will pass."""
@@ -99,6 +100,7 @@ class Loop:
         self._share.put_in_place()
         self._meet_optimizers()
         self._meet_clipping()
+        self._meet_others_ways()
         if not cluster.is_chief:
             os.environ.setdefault("TQDM_DISABLE", "1")
             self._save_elsewhere()
@@ -157,6 +159,32 @@ class Loop:
                 loop._averaged.discard(id(optimizer))  # a step that was left out has no end that we hear of
 
         scaler.unscale_, scaler.step = unscale_together, step_together
+
+    def _meet_others_ways(self) -> None:
+        """To train in a way that is not seen from here would be to train alone: it is refused."""
+        loop, backward = self, self._torch.Tensor.backward
+
+        @functools.wraps(backward)
+        def backward_seen(tensor: Any, *args: Any, **words: Any) -> Any:
+            if not loop._optimizers:
+                raise Refused(
+                    "the program computes gradients and has no torch.optim optimizer: its weights would be each process's own",
+                    "let an optimizer step them (torch.optim.SGD), or say --distribute none",
+                )
+            return backward(tensor, *args, **words)
+
+        self._torch.Tensor.backward = backward_seen
+        wrapped: Any = import_module("torch.nn.parallel").DistributedDataParallel
+        begin = wrapped.__init__
+
+        @functools.wraps(begin)
+        def begin_refused(model: Any, *args: Any, **words: Any) -> None:
+            raise Refused(
+                "a library of the program's distributes it, too (DistributedDataParallel), which was not to be seen beforehand",
+                "say --distribute none: the variables that it needs for that are set",
+            )
+
+        wrapped.__init__ = begin_refused
 
     def _with_all(self, function: Any) -> Any:
         @functools.wraps(function)
@@ -246,9 +274,16 @@ class Loop:
         return any({id(p) for p in _parameters(optimizer)} <= ids for optimizer in self._optimizers.values())
 
     def _share_buffers(self, module: Any) -> None:
-        """Statistics such as BatchNorm's are each process's own; when the model is evaluated, all use those of the first."""
-        for buffer in module.buffers():
-            self._together.broadcast(buffer, src=0)
+        """Statistics such as BatchNorm's are each process's own; when the model is evaluated, all use those of the first.
+
+        So they do for a copy of a model that is averaged over time.
+        """
+        shapes = Counter(parameter.shape for parameter in module.parameters())
+        if any(
+            not Counter(p.shape for p in _parameters(optimizer)) - shapes for optimizer in self._optimizers.values()
+        ):
+            for buffer in module.buffers():
+                self._together.broadcast(buffer, src=0)
 
     def _average_of(self, number: float) -> float:
         total = self._torch.tensor(number, dtype=self._torch.float64)
@@ -256,22 +291,20 @@ class Loop:
         return float(total) / self._cluster.processes
 
     def _save_elsewhere(self) -> None:
-        """What others than the chief save, they alone read again; it goes with the process."""
-        torch, saved = self._torch, self._saved
+        """What others than the chief save where all of them can see it, they alone read again; it goes with the process."""
+        torch, saved = self._torch, Saved()
         save, load = torch.save, torch.load
 
         @functools.wraps(save)
-        def save_elsewhere(what: Any, file: Any, *args: Any, **words: Any) -> None:
-            if isinstance(file, (str, os.PathLike)):
-                path = os.path.abspath(os.fspath(file))
-                file = saved.setdefault(path, os.path.join(elsewhere(), f"{len(saved)}"))
+        def save_elsewhere(what: Any, file: Any = None, *args: Any, **words: Any) -> None:
+            file = words.pop("f", file)
+            if isinstance(file, (str, os.PathLike)) and not is_alone_with(file):
+                file = saved.place(file)
             save(what, file, *args, **words)
 
         @functools.wraps(load)
-        def load_from_there(file: Any, *args: Any, **words: Any) -> Any:
-            if isinstance(file, (str, os.PathLike)):
-                file = saved.get(os.path.abspath(os.fspath(file)), file)
-            return load(file, *args, **words)
+        def load_from_there(file: Any = None, *args: Any, **words: Any) -> Any:
+            return load(saved.where(words.pop("f", file)), *args, **words)
 
         torch.save, torch.load = save_elsewhere, load_from_there
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,11 +24,23 @@ from .hooks import PROGRAM
 from .program import first_use, launcher, main_file
 from .words import STOPPED_EXIT_CODE, Refused, say
 
-OWN = frozenset(
-    "init_process_group DistributedDataParallel fully_shard FullyShardedDataParallel init_device_mesh "
-    "DistributedSampler transformers.Trainer transformers.TrainingArguments transformers.Seq2SeqTrainer trl.SFTTrainer "
-    "accelerate lightning pytorch_lightning deepspeed fastai".split()
-)
+
+class _Own:
+    """Names by which a program distributes itself."""
+
+    _NAMES = frozenset(
+        "init_process_group DistributedDataParallel fully_shard FullyShardedDataParallel init_device_mesh "
+        "DistributedSampler accelerate lightning pytorch_lightning deepspeed fastai composer".split()
+    )
+    _TRAINERS = re.compile(
+        r"(transformers|trl|sentence_transformers|setfit)\.(.+\.)?(\w*Trainer|\w*TrainingArguments|trainer)"
+    )
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._NAMES or bool(isinstance(name, str) and self._TRAINERS.fullmatch(name))
+
+
+OWN = _Own()
 """What a program uses that distributes itself."""
 
 _STARTERS = frozenset(
@@ -38,6 +51,9 @@ _STARTERS = frozenset(
 
 LOCAL = "STOKER_LOCAL_PROCESS"
 """Which of its machine's processes this is. The first has none."""
+
+_HOW = dict.fromkeys(("lightning", "pytorch_lightning"), "tell its Trainer the num_nodes")
+_HOW_ELSE = "have it call init_process_group (by an option of its own, perhaps)"
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _LEAVE_SECONDS = 30.0
@@ -90,18 +106,21 @@ def place_of(number: int, cluster: Cluster, devices: Sequence[str], *, is_plain:
     return found
 
 
-def must_meet(torch: Any) -> None:
-    """See to it that the several processes of a program train together. Raises Refused at the first step."""
+def must_meet(torch: Any, name: str, why: str) -> None:
+    """See to it that the several processes of a program train together. `name`, `why`: of what it was left to do so by itself.
+
+    Raises Refused at the first step.
+    """
     hooks: Any = import_module("torch.optim.optimizer")
     count = int(os.environ["WORLD_SIZE"])
 
     def look(*_: Any) -> None:
         handle.remove()
         together = torch.distributed
-        if not (together.is_available() and together.is_initialized() and together.get_world_size() == count):
+        if not (together.is_available() and together.is_initialized() and together.get_world_size() >= count):
             raise Refused(
-                f"{count} processes were started, one for each GPU, and they train each by itself",
-                "let the program call init_process_group, or say --distribute none",
+                f"the program has what distributes it ({why}) and has not used it: its {count} processes train each by itself",
+                f"{_HOW.get(name, _HOW_ELSE)}, or say --distribute none",
             )
 
     handle = hooks.register_optimizer_step_pre_hook(look)

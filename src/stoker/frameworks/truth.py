@@ -34,6 +34,23 @@ def tell(cluster: Cluster, way: str, expected: int, replicas: int, batch: int, n
         say(f"trains in step on {replicas} replicas ({way}){examples}{'; ' + notes if notes else ''}")
 
 
+def tell_met(cluster: Cluster, way: str, expected: int, devices: int) -> None:
+    """The processes of a program that shares its arrays itself have met: on how many devices.
+
+    Raises Refused if they are not as many as was asked for.
+    """
+    _write({"way": way, "replicas": devices, "expected": expected, "batch_per_replica": 0})
+    if devices != expected:
+        raise Refused(
+            f"asked for {expected} devices, and the processes have {devices} together ({way})",
+            "say --distribute none if that is meant",
+        )
+    if cluster.is_chief:
+        say(
+            f"{cluster.processes} processes have met ({way}): {devices} devices, among which the program shares its arrays"
+        )
+
+
 def tell_served(cluster: Cluster, *, is_served: bool, place: str, batch: int) -> None:
     """Where the weights of a model with parameter servers are. Raises Refused if they are not there."""
     workers = cluster.processes - 1

@@ -22,7 +22,7 @@ class Refused(SystemExit):
     """What was asked for cannot be made true. Ends the program with these words, and status 1: it is not tried again."""
 
     def __init__(self, why: str, fix: str) -> None:
-        super().__init__(f"stoker: {why}; {fix}")
+        super().__init__(f"stoker: refused: {why}; {fix}")
 
 
 _PASSING = frozenset(

@@ -97,6 +97,7 @@ SIGNS: Tuple[Sign, ...] = (
         CAUSE,
         (r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable", r"\bcudaErrorDevicesUnavailable\b"),
     ),
+    Sign("REFUSED", NEVER, CAUSE, (r"^stoker: refused: ",)),  # frameworks/words.py
     Sign("CPU_BUILD", NEVER, CAUSE, (r"Torch not compiled with CUDA enabled",)),
     Sign("BAD_GPU_NUMBER", NEVER, CAUSE, (r"CUDA error: invalid device ordinal", r"\bCUDA_ERROR_INVALID_DEVICE\b")),
     Sign(

@@ -115,6 +115,7 @@ _ROWS = (
         "ask for one: --gpus 1; if it did, see nvidia-smi on the node",
         Blame.EITHER,
     ),
+    Failure("REFUSED", "what was asked for cannot be made true for this program", "do what the line above says"),
     Failure("CPU_BUILD", "the framework was built without CUDA", f"install its CUDA build; {_OWN_ENVIRONMENT}"),
     Failure(
         "BAD_GPU_NUMBER",

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from stoker.client.answers import Explanation
-from tests.conftest import Server
+from tests.conftest import Server, wait_until
 
 from ..conftest import Cli
 
@@ -18,6 +18,7 @@ def test_who_waits_for_whom(served: Cli, server: Server) -> None:
     for name in ("why_holds", "why_waits"):
         server.client.run("local", {"name": name, **body})
     try:
+        wait_until(lambda: server.client.details("local", "why_holds")["state"] == "RUNNING")
         lines = served("why", "why_waits").out.splitlines()
         assert lines[0].startswith("why_waits waits: needs 10 × 4 NVIDIA_TESLA_T4")
         assert any(line.startswith("  held by  why_holds (40 GPUs, ends ") for line in lines)
