@@ -278,6 +278,9 @@ def test_keras_on_jax_is_keras_on_one_with_the_whole_batch(
     program = 'import os\nos.environ["KERAS_BACKEND"] = "jax"\n' + KERAS.replace(
         "epochs=2,", "epochs=2, shuffle=False,"
     )
+    program = program.replace(
+        'print("weights"', 'print("predicted", model.predict(images[:37], verbose=0).shape)\nprint("weights"'
+    )
     if batches == "dataset":
         program = program.replace(
             "model.fit(images, labels, batch_size=int(sys.argv[1]), epochs=2, shuffle=False,",
@@ -290,6 +293,7 @@ def test_keras_on_jax_is_keras_on_one_with_the_whole_batch(
     expected, _ = alone(tmp_path, program, 64)
     printing = 1 if "--rehearse" in flags else 2
     assert results(output) == [(pytest.approx(expected, rel=1e-4), 20)] * printing
+    assert output.count("predicted (37, 2)") == printing
     assert (server.home / "buckets/gs/out/jax/model.keras").exists()
 
 

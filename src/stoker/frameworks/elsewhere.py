@@ -69,16 +69,17 @@ class Saved:
 
     def _found(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def stand_in(path: Any, *args: Any, **words: Any) -> Any:
-            return function(self.where(path), *args, **words)
+        def stand_in(*args: Any, **words: Any) -> Any:
+            return function(self.where(args[0]), *args[1:], **words) if args else function(**words)
 
         return stand_in
 
     def _moved(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def stand_in(source: Any, target: Any, *args: Any, **words: Any) -> Any:
+        def stand_in(*args: Any, **words: Any) -> Any:
+            source, target = _both(args, words)
             if self.where(source) is source:
-                return function(source, target, *args, **words)
+                return function(*args, **words)
             self._places[_within(target, source)] = self._places.pop(os.path.abspath(os.fspath(source)))
             return target
 
@@ -86,23 +87,31 @@ class Saved:
 
     def _removed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def stand_in(path: Any, *args: Any, **words: Any) -> None:
-            place = self.where(path)
-            function(place, *args, **words)
-            if place is not path:
-                del self._places[os.path.abspath(os.fspath(path))]
+        def stand_in(*args: Any, **words: Any) -> Any:
+            place = self.where(args[0]) if args else None
+            if not args or place is args[0]:
+                return function(*args, **words)
+            del self._places[os.path.abspath(os.fspath(args[0]))]
+            return function(place, *args[1:], **words)
 
         return stand_in
 
     def _copied(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def stand_in(source: Any, target: Any, *args: Any, **words: Any) -> Any:
+        def stand_in(*args: Any, **words: Any) -> Any:
+            source, target = _both(args, words)
             if self.where(source) is source:
-                return function(source, target, *args, **words)
-            function(self.where(source), self.place(_within(target, source)), *args, **words)
+                return function(*args, **words)
+            function(self.where(source), self.place(_within(target, source)))
             return target
 
         return stand_in
+
+
+def _both(args: "tuple[Any, ...]", words: Dict[str, Any]) -> "tuple[Any, Any]":
+    """From where to where, however it was said."""
+    source = args[0] if args else words.get("src")
+    return source, args[1] if len(args) > 1 else words.get("dst")
 
 
 def _within(target: Any, source: Any) -> str:

@@ -80,8 +80,32 @@ class Shared:
             return evaluate(*bound.args, **bound.kwargs)
 
         self._keras.Model.fit, self._keras.Model.evaluate = fit, evaluate_whole
+        if self._count > 1:
+            self._keras.Model.predict = self._alone(self._keras.Model.predict)
         if not self._cluster.is_chief:
             throw_away(self._keras.Model)
+
+    def _alone(self, predict: Callable[..., Any]) -> Callable[..., Any]:
+        """Each process predicts for itself all that it is given, with a copy of the weights: every one has all of it."""
+        distribution = self._keras.distribution
+
+        @functools.wraps(predict)
+        def predict_alone(model: Any, *args: Any, **words: Any) -> Any:
+            together = distribution.distribution()
+            kept = [(variable, variable._value, variable._layout) for variable in model.variables]
+            try:
+                distribution.set_distribution(None)
+                for variable, value, _ in kept:
+                    variable._value, variable._layout = self._jax.numpy.array(value.addressable_data(0)), None
+                model.predict_function = None  # which is compiled for where the weights were
+                return predict(model, *args, **words)
+            finally:
+                for variable, value, layout in kept:
+                    variable._value, variable._layout = value, layout
+                model.predict_function = None
+                distribution.set_distribution(together)
+
+        return predict_alone
 
     def _run(self, model: Any, bound: inspect.BoundArguments) -> Any:
         asked = bound.arguments
@@ -178,7 +202,7 @@ class Shared:
             """Tells what the first step has shown: on how many devices the weights are, and how large the batch was."""
 
             def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-                if not told:
+                if not told and seen:  # a step that was traced before has not been looked into again
                     told.append(True)
                     weights = self.model.trainable_variables
                     count = len(weights[0].value.sharding.device_set) if weights else 1

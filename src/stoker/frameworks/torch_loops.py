@@ -15,6 +15,7 @@ from collections import Counter
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Dict, List
+from weakref import WeakValueDictionary
 
 from . import truth
 from .choice import choose_torch
@@ -77,7 +78,7 @@ class Loop:
         self._torch = torch
         self._cluster = cluster
         self._together: Any = import_module("torch.distributed")
-        self._optimizers: Dict[int, Any] = {}
+        self._optimizers: WeakValueDictionary[int, Any] = WeakValueDictionary()  # the program may be done with one
         self._averaged: set[int] = set()  # optimizers whose gradients are averaged for the next step
         self._steps = 0
         self._meter = meter()
