@@ -80,8 +80,7 @@ class Shared:
             return evaluate(*bound.args, **bound.kwargs)
 
         self._keras.Model.fit, self._keras.Model.evaluate = fit, evaluate_whole
-        if self._count > 1:
-            self._keras.Model.predict = self._alone(self._keras.Model.predict)
+        self._keras.Model.predict = self._alone(self._keras.Model.predict)
         if not self._cluster.is_chief:
             throw_away(self._keras.Model)
 
