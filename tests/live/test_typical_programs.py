@@ -28,6 +28,7 @@ print("looked at", sum(len(x) for x, _ in train), "mean", round(float(sum(x.mean
 model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(), nn.Linear(8, 2))
 slow = AveragedModel(model)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+print("steps", len(train))
 schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2 * len(train))
 
 def test(model):
@@ -77,9 +78,9 @@ def test_what_loops_of_pytorch_do_beside_training(server: Server, tmp_path: Path
     done = server.cli("run", *flags, "--", "python", "program.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     chief, worker = outputs(done.stdout)
-    for said in ("looked", "as it is"):
+    for said in ("looked", "steps 10", "as it is"):
         assert [line for line in chief if line.startswith(said)] == [line for line in worker if line.startswith(said)]
-    assert chief[0].startswith("looked at 400 ") and sum("as it is True" in line for line in chief) == 2
+    assert chief[0].startswith("looked at 400 ") and chief[1] == "steps 10" and sum("as it is True" in line for line in chief) == 2
     for ones, others in zip(
         *([line for line in lines if line.startswith("read")] for lines in (chief, worker)), strict=True
     ):
@@ -95,7 +96,7 @@ BY_HAND = """
 import torch
 from torch.utils.data import DataLoader
 model = torch.nn.Linear(2, 1)
-for batch in DataLoader(torch.ones(8, 2), batch_size=2):
+for batch in DataLoader(torch.ones(64, 2), batch_size=2):
     model(batch).sum().backward()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -12,6 +12,7 @@ import io
 import os
 import shutil
 import tempfile
+import threading
 from typing import Any, Callable, Dict
 
 
@@ -38,16 +39,18 @@ class Saved:
     def __init__(self) -> None:
         self._places: Dict[str, str] = {}  # path → where it really is
         self._count = 0
+        self._lock = threading.RLock()
 
     def place(self, path: Any) -> str:
         """Where a file that is to be saved goes."""
         path = os.path.abspath(os.fspath(path))
-        if not self._count:
-            self._put_in_place()
-        if path not in self._places:
-            self._count += 1
-            self._places[path] = os.path.join(elsewhere(), f"{self._count}-{os.path.basename(path)}")
-        return self._places[path]
+        with self._lock:
+            if not self._count:
+                self._put_in_place()
+            if path not in self._places:
+                self._count += 1
+                self._places[path] = os.path.join(elsewhere(), f"{self._count}-{os.path.basename(path)}")
+            return self._places[path]
 
     def where(self, path: Any) -> Any:
         """Where a file really is."""
@@ -57,61 +60,70 @@ class Saved:
 
     def _put_in_place(self) -> None:
         """What a program does with a file that it has saved: it looks at it, reads, renames, copies and removes it."""
-        for module, name in ((os, "stat"), (builtins, "open"), (io, "open")):
-            setattr(module, name, self._found(getattr(module, name)))
-        for name in ("rename", "replace"):
-            setattr(os, name, self._moved(getattr(os, name)))
+        for module, name, word in (
+            (os, "stat", "path"),
+            (os, "access", "path"),
+            (builtins, "open", "file"),
+            (io, "open", "file"),
+        ):
+            setattr(module, name, _StandIn(getattr(module, name), module, name, self._found, (word,)))
         for name in ("remove", "unlink"):
-            setattr(os, name, self._removed(getattr(os, name)))
-        shutil.move = self._moved(shutil.move)
-        for name in ("copyfile", "copy", "copy2"):
-            setattr(shutil, name, self._copied(getattr(shutil, name)))
+            setattr(os, name, _StandIn(getattr(os, name), os, name, self._removed, ("path",)))
+        for module, name in ((os, "rename"), (os, "replace"), (shutil, "move")):
+            setattr(module, name, _StandIn(getattr(module, name), module, name, self._moved, ("src", "dst")))
+        for module, name in ((shutil, "copyfile"), (shutil, "copy"), (shutil, "copy2"), (os, "link"), (os, "symlink")):
+            setattr(module, name, _StandIn(getattr(module, name), module, name, self._copied, ("src", "dst")))
 
-    def _found(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def stand_in(*args: Any, **words: Any) -> Any:
-            return function(self.where(args[0]), *args[1:], **words) if args else function(**words)
+    def _found(self, function: Callable[..., Any], path: Any, *rest: Any, **words: Any) -> Any:
+        return function(self.where(path), *rest, **words)
 
-        return stand_in
+    def _removed(self, function: Callable[..., Any], path: Any, *rest: Any, **words: Any) -> Any:
+        place = self.where(path)
+        if place is not path:
+            self._places.pop(os.path.abspath(os.fspath(path)), None)
+        return function(place, *rest, **words)
 
-    def _moved(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def stand_in(*args: Any, **words: Any) -> Any:
-            source, target = _both(args, words)
-            if self.where(source) is source:
-                return function(*args, **words)
-            self._places[_within(target, source)] = self._places.pop(os.path.abspath(os.fspath(source)))
-            return target
+    def _moved(self, function: Callable[..., Any], source: Any, target: Any, *rest: Any, **words: Any) -> Any:
+        if self.where(source) is source:
+            return function(source, target, *rest, **words)
+        with self._lock:
+            target = _within(target, source)
+            before = self._places.pop(target, None)
+            self._places[target] = self._places.pop(os.path.abspath(os.fspath(source)))
+        if before is not None:
+            os.remove(before)
+        return target
 
-        return stand_in
-
-    def _removed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def stand_in(*args: Any, **words: Any) -> Any:
-            place = self.where(args[0]) if args else None
-            if not args or place is args[0]:
-                return function(*args, **words)
-            del self._places[os.path.abspath(os.fspath(args[0]))]
-            return function(place, *args[1:], **words)
-
-        return stand_in
-
-    def _copied(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def stand_in(*args: Any, **words: Any) -> Any:
-            source, target = _both(args, words)
-            if self.where(source) is source:
-                return function(*args, **words)
-            function(self.where(source), self.place(_within(target, source)))
-            return target
-
-        return stand_in
+    def _copied(self, function: Callable[..., Any], source: Any, target: Any, *rest: Any, **words: Any) -> Any:
+        if self.where(source) is source:
+            return function(source, target, *rest, **words)
+        shutil.copyfile(self.where(source), self.place(_within(target, source)))
+        return target
 
 
-def _both(args: "tuple[Any, ...]", words: Dict[str, Any]) -> "tuple[Any, Any]":
-    """From where to where, however it was said."""
-    source = args[0] if args else words.get("src")
-    return source, args[1] if len(args) > 1 else words.get("dst")
+class _StandIn:
+    """Stands for a function of the standard library that takes paths. No function itself: classes keep one as `opener`."""
+
+    def __init__(
+        self, function: Callable[..., Any], module: Any, name: str, act: Callable[..., Any], names: "tuple[str, ...]"
+    ) -> None:
+        """`act` is called with the function, and with what it was called with. `names`: of its first parameters."""
+        functools.update_wrapper(self, function)
+        self._function, self._act, self._names = function, act, names
+        self._place = module, name
+
+    def __call__(self, *args: Any, **words: Any) -> Any:
+        is_within_a_folder = any(words.get(name) is not None for name in ("dir_fd", "src_dir_fd", "dst_dir_fd"))
+        try:
+            given = [*args, *(words[name] for name in self._names[len(args) :])]
+        except KeyError:
+            is_within_a_folder = True  # it was called in a wrong way, and says so best itself
+        if is_within_a_folder:
+            return self._function(*args, **words)
+        return self._act(self._function, *given, **{n: v for n, v in words.items() if n not in self._names})
+
+    def __reduce__(self) -> Any:
+        return getattr, self._place
 
 
 def _within(target: Any, source: Any) -> str:

@@ -25,8 +25,11 @@ def prepare_jax(jax: Any) -> None:
     precision, asked = os.environ.get("STOKER_PRECISION", ""), os.environ.get("STOKER_DISTRIBUTE", "none")
     if not precision and asked == "none":
         return
-    if os.environ.get("KERAS_BACKEND", "jax") != "jax" or not _is_the_programs(jax):
+    backend = os.environ.get("KERAS_BACKEND", "jax")
+    if backend != "jax" or not _is_the_programs(jax):
         return
+    if "KERAS_BACKEND" in os.environ and first_use({"keras"}, main_file()) is not None:
+        return  # keras_jax.py sees to it
     if precision in ("bf16", "fp16"):
         raise Refused(
             "the precision of JAX is in the types of its arrays, which the program chooses", "leave --precision out"

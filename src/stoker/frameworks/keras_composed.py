@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import re
 from importlib import import_module
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from .words import Refused
 
-_OPTIMIZER = re.compile(r"(.*?)_?(?:opt|optimizer|optim)|(?:opt|optimizer|optim)_?(.*)")
+_OPTIMIZER = re.compile(r"(?:optimizer|optim|opt)_?(.+)|(.*?)_?(?:optimizer|optim|opt)", re.IGNORECASE)
 
 
 def mend_build(keras: Any, tensorflow: Any) -> None:
@@ -31,20 +31,31 @@ def mend_build(keras: Any, tensorflow: Any) -> None:
             with model.distribute_strategy.scope():
                 build_optimizers(keras, model)
             return
-        if iterator is not None:
-            data_batch = _like_a_batch(tensorflow, iterator._distributed_dataset.element_spec)
         with model.distribute_strategy.scope():
+            if iterator is not None and _build_by_kind(tensorflow, model, iterator):
+                return
+            if iterator is not None:
+                for _, _, batches in iterator:
+                    data_batch = tensorflow.nest.map_structure(_of_a_replica, next(batches))
+                    break
             model._symbolic_build(data_batch=data_batch)
 
     trainer._maybe_symbolic_build = build
 
 
-def _like_a_batch(tensorflow: Any, spec: Any) -> Any:
-    def zeros(part: Any) -> Any:
-        of_a_replica = getattr(part, "_value_specs", (part,))[0]
-        return tensorflow.zeros([size or 1 for size in of_a_replica.shape], of_a_replica.dtype)
+def _build_by_kind(tensorflow: Any, model: Any, iterator: Any) -> bool:
+    """Build a model by what is known of its batches: their shapes and types. Returns whether that was enough."""
+    try:
+        spec = tensorflow.nest.map_structure(_of_a_replica, iterator._distributed_dataset.element_spec)
+        model._symbolic_build(data_batch=spec)
+    except Exception:  # a rank that is not known, a ragged tensor: then a batch has to show
+        return False
+    return True
 
-    return tensorflow.nest.map_structure(zeros, spec)
+
+def _of_a_replica(value: Any) -> Any:
+    """The first replica's of a batch, or of what is known of one."""
+    return getattr(value, "_value_specs", getattr(value, "values", (value,)))[0]
 
 
 def build_optimizers(keras: Any, model: Any) -> None:
@@ -53,24 +64,29 @@ def build_optimizers(keras: Any, model: Any) -> None:
     if len(found) > 1:
         found.pop("optimizer", None)  # Keras makes one for a model that compiles itself without
         found.pop("_optimizer", None)
-    optimizers = {id(one): (name, one) for name, one in found.items() if not one.built}
-    parts = {name: one for name, one in vars(model).items() if isinstance(one, keras.Layer)}
+    optimizers = {
+        id(one): (name, one) for name, one in found.items() if not getattr(one, "built", getattr(one, "_built", False))
+    }
+    parts = {name: one for name, one in vars(model).items() if isinstance(one, keras.layers.Layer)}
     for name, optimizer in optimizers.values():
-        own = list(parts.values()) if len(optimizers) == 1 else _named_alike(name, parts)
-        if not own or not all(part.built for part in own):
+        if len(optimizers) == 1 and model.trainable_variables:
+            optimizer.build(model.trainable_variables)
+            continue
+        own = _named_alike(name, parts)
+        if own is None or not own.built:
             raise Refused(
                 f"{type(model).__name__} is made of other models, and it is not to be seen which of them {name} steps",
                 f"say so before fit: model.{name}.build(model.GENERATOR.trainable_variables)",
             )
-        optimizer.build([variable for part in own for variable in part.trainable_variables])
+        optimizer.build(own.trainable_variables)
 
 
-def _named_alike(name: str, parts: Dict[str, Any]) -> List[Any]:
-    """The one part whose name begins as the optimizer's does: d_optimizer and discriminator, optimizer_G and netG."""
+def _named_alike(name: str, parts: Dict[str, Any]) -> Any:
+    """The one part whose name begins, or ends, as the optimizer's does: d_optimizer and discriminator, optimizer_G and netG."""
     match = _OPTIMIZER.fullmatch(name.strip("_"))
     stem = (match[1] or match[2] or "").lower() if match else ""
-    names = [part for part in parts if stem and part.lower().lstrip("_").startswith(stem)]
-    names = names or [part for part in parts if stem and part.lower().endswith(stem)]
-    exact = [part for part in names if part.lower() == stem]
-    chosen = exact or names
-    return [parts[chosen[0]]] if len(chosen) == 1 else []
+    for is_alike in (str.__eq__, str.startswith, str.endswith):
+        found = [one for part, one in parts.items() if stem and is_alike(part.lower().strip("_"), stem)]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None

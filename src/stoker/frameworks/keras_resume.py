@@ -15,6 +15,7 @@ from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
 from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
 from .interval import Rhythm
+from .keras_composed import build_optimizers
 from .keras_order import Course, Place, Reached, Read, is_arrays, put_in_order
 from .keras_passes import Passes, is_stream
 from .keras_saving import Saving
@@ -27,6 +28,7 @@ from .words import NotNow, Refused, passes, say
 numpy: Any = import_module("numpy")  # Keras has brought it
 _ARRAYS = "arrays.npz"
 _METRICS = "metrics.npz"
+_BEST = "best.npz"
 
 
 class Resume:
@@ -53,16 +55,19 @@ class Resume:
         `batch`: examples in a step, of all; 0: not known. `data`: what the program gives as `x`.
         """
         call, self._calls = self._calls, self._calls + 1
+        asked["callbacks"] = [one for one in asked["callbacks"] if not _goes_back(one)]
         self._checkpoints = checkpoints_at(os.path.join(self._folder, f"call-{call}"))
         self._writing = Writing(self._checkpoints, 0, 1, f"{os.getpid()}-{time.time_ns()}")
         found = self._agreed(model)
         place = Place(asked.get("initial_epoch", 0), 0)
         history: Dict[str, Any] = {"epoch": [], "history": {}}
         with model.distribute_strategy.scope():
-            self._build(model, asked, must=found is not None)
+            if not self._build(model, asked, must=found is not None):
+                return fit()
         reached = Reached(0, 0)
         if found is not None:
             self._restore(model, found)
+            best = _best_weights(found)
             self._checkpoints.release(found)
             self._build_metrics(model, asked)
             place, history = Place(*found.state["place"]), found.state["history"]
@@ -80,7 +85,8 @@ class Resume:
             place, reached = self._entered(
                 model, found, place, reached, "examples" if is_array else "steps" if is_read else ""
             )
-        saving = Saving(self, model, place, history, asked["callbacks"], found.state if found else {})
+        known = {**found.state, "best_weights": best} if found is not None else {}
+        saving = Saving(self, model, place, history, asked["callbacks"], known)
         course: Optional[Course] = None
         if is_array:
             keras, tensorflow = self._keras, self._tensorflow
@@ -180,9 +186,12 @@ class Resume:
                 raise NotNow(why) from None
             raise Refused(why, "give a --job-dir that may be written to and read") from None
 
-    def _build(self, model: Any, asked: Dict[str, Any], *, must: bool) -> None:
-        """Make all variables now, so that they can be filled. `must`: Raises Refused if that cannot be."""
+    def _build(self, model: Any, asked: Dict[str, Any], *, must: bool) -> bool:
+        """Make all variables now, so that they can be filled. `must`: Raises Refused if that cannot be, else it is said."""
         try:
+            if type(model).call is self._keras.Model.call:
+                build_optimizers(self._keras, model)  # its steps call the models that it is made of
+                return True
             if not model.built:
                 data = asked["x"]
                 if isinstance(data, self._tensorflow.data.Dataset):
@@ -193,11 +202,13 @@ class Resume:
                 build = getattr(optimizer, "build", None) or optimizer._create_all_weights  # those of long ago
                 build(model.trainable_variables)
         except Exception as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            why = f"the model cannot be built before it trains, so that its checkpoint has no place ({first})"
             if must:
-                raise Refused(
-                    f"the model cannot be built before it trains, so that its checkpoint has no place ({error})",
-                    "give it an Input, or train it from arrays",
-                ) from None
+                raise Refused(why, "give it an Input, or train it from arrays") from None
+            say(f"{why}: it is not saved")
+            return False
+        return True
 
     def _build_metrics(self, model: Any, asked: Dict[str, Any]) -> None:
         """Make their variables now, as Keras would at the first step."""
@@ -281,10 +292,10 @@ class Resume:
         self._writing.tell(self.rhythm)
         return self.rhythm.is_due and not self._writing.is_busy
 
-    def save(self, model: Any, state: Dict[str, Any], *, waits: bool) -> float:
-        """Write a checkpoint beside the training, if this is the chief. `waits`: until it counts.
+    def save(self, model: Any, state: Dict[str, Any], best: Dict[int, List[Any]], *, waits: bool) -> float:
+        """Write a checkpoint beside the training, if this is the chief. `best`: weights that callbacks keep, by their number.
 
-        Returns for how long training stood.
+        `waits`: until it counts. Returns for how long training stood.
         """
         if not self._cluster.is_chief:
             return 0.0
@@ -303,12 +314,16 @@ class Resume:
             "variables": [[name, list(a.shape), str(a.dtype)] for name, a in zip(names, arrays)],
             "replicas": int(model.distribute_strategy.num_replicas_in_sync),
             "trained_seconds": self.rhythm.trained_seconds,
+            "best_weights": {number: len(weights) for number, weights in best.items()},
         }
+        kept = [numpy.asarray(array) for weights in best.values() for array in weights]
 
         def stage(draft: str) -> Write:
             def write() -> None:
                 _write(os.path.join(draft, _ARRAYS), arrays)
                 _write(os.path.join(draft, _METRICS), metrics)
+                if kept:
+                    _write(os.path.join(draft, _BEST), kept)
 
             return write
 
@@ -334,6 +349,26 @@ class Resume:
         told.set_model(model)
         told.epoch, told.history = history["epoch"], history["history"]
         return told
+
+
+def _goes_back(callback: Any) -> bool:
+    """Whether it would go back to the beginning of the epoch: Keras' BackupAndRestore, which is left out."""
+    is_so = type(callback).__name__ == "BackupAndRestore"
+    if is_so:
+        say(
+            "BackupAndRestore is left out: --checkpoints goes on at the batch, and it would go back to the epoch's beginning"
+        )
+    return is_so
+
+
+def _best_weights(found: Checkpoint) -> Dict[int, List[Any]]:
+    """What callbacks kept, by their number: the weights of the best epoch so far."""
+    counts: Dict[str, int] = found.state.get("best_weights") or {}
+    if not counts:
+        return {}
+    with numpy.load(found.path(_BEST), allow_pickle=False) as kept:
+        arrays = iter([kept[str(n)] for n in range(len(kept.files))])
+    return {int(number): [next(arrays) for _ in range(count)] for number, count in counts.items()}
 
 
 def _write(path: str, arrays: List[Any]) -> None:

@@ -26,7 +26,7 @@ class Writer(Protocol):
     numbers_the_rest_anew: bool  # whether the first batch of what is left of an epoch is number 0
 
     def save(
-        self, model: Any, state: Dict[str, Any], *, waits: bool
+        self, model: Any, state: Dict[str, Any], best: Dict[int, List[Any]], *, waits: bool
     ) -> float: ...  # returns for how long training stood
 
     def is_due(self) -> bool: ...
@@ -91,6 +91,9 @@ class Saving:
         """What the program's callbacks knew of the epochs before, they have forgotten when training began: they know it again."""
         if self._course is not None:
             self._course.begin()
+        for number, weights in self._known.get("best_weights", {}).items():
+            if number < len(self._callbacks):
+                self._callbacks[number].best_weights = weights
         for callback, numbers in zip(self._callbacks, self._known.get("callbacks", [])):
             for name, number in numbers.items():
                 is_count = isinstance(getattr(callback, name, None), int)
@@ -202,7 +205,12 @@ class Saving:
             "learning_rate": rate,
             "is_stopped": not self.place.done and bool(self._model.stop_training),
         }
-        self._save_seconds = self._writer.save(self._model, state, waits=waits)
+        best = {
+            number: list(callback.best_weights)
+            for number, callback in enumerate(self._callbacks)
+            if getattr(callback, "best_weights", None) is not None
+        }
+        self._save_seconds = self._writer.save(self._model, state, best, waits=waits)
         if self._meter is not None:
             self._meter.aside(self._save_seconds)
         self._writer.rhythm.saved(self._save_seconds)

@@ -24,6 +24,9 @@ _STRATEGIES = frozenset(
     "MirroredStrategy MultiWorkerMirroredStrategy ParameterServerStrategy CentralStorageStrategy OneDeviceStrategy "
     "TPUStrategy experimental_set_strategy".split()
 )
+_KERAS = frozenset("keras tf_keras keras_hub keras_cv keras_nlp keras_tuner autokeras".split())
+"""What a program imports that trains by Keras."""
+
 _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16", "fp32": "float32"}
 
 
@@ -68,9 +71,11 @@ def prepare_keras(keras: ModuleType) -> None:
 def _is_of_a_library() -> bool:
     """Whether a library imports Keras, for a program that trains by another framework: TensorBoard does so for PyTorch."""
     file = main_file()
-    return (
-        bool(file) and first_use({"keras", "tf_keras"}, file) is None and first_use({"torch", "jax"}, file) is not None
-    )
+    if not file or first_use(_KERAS, file) is not None or first_use({"torch", "jax"}, file) is None:
+        return False
+    if asked() or os.environ.get("STOKER_CHECKPOINTS"):
+        say("Keras is left alone: a library has imported it, and the program uses another framework")
+    return True
 
 
 def _check_trains_by_fit(cluster: Cluster) -> None:

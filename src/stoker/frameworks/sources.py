@@ -20,6 +20,7 @@ class Source:
         self.keeps_its_place = has_state(data)
         samplers = [getattr(data, "sampler", None), getattr(data, "batch_sampler", None)]
         samplers.append(getattr(samplers[1], "sampler", None))
+        samplers.append(getattr(getattr(data, "dataset", None), "pass_number", None))  # of torch_data.py
         torch: Any = sys.modules.get("torch")
         kind = torch.Generator if torch is not None else ()
         found = [getattr(thing, "generator", None) for thing in (data, *samplers)]

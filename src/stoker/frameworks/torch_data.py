@@ -27,15 +27,15 @@ class Share:
     ) -> None:
         """`is_whole_model`: whether a module has all that some optimizer steps. `can_train`: whether there is an optimizer."""
         self._torch = torch
-        self._together: Any = import_module("torch.distributed")
         self._cluster = cluster
         self._is_whole_model = is_whole_model
-        self._can_train = can_train
+        self.can_train = can_train
         self._trains = True
         self._depth = 0  # of calls of Module.train within one another
         self._loaders = 0
         self.trained_on: Set[int] = set()  # loaders, by their numbers
         self.was_read = False
+        self.was_looked_at = False  # before there was an optimizer
         self.last_was_whole = False
         self.batch_size = 0
         self.at_evaluation: Callable[[Any], None] = lambda module: None
@@ -54,13 +54,8 @@ class Share:
 
         @functools.wraps(read)
         def read_shared(loader: Any) -> Any:
-            share.last_was_whole = share.evaluates()
             if isinstance(loader.dataset, Stream):
-                loader.dataset.is_whole = share.last_was_whole
-                if not share.last_was_whole:
-                    loader.dataset.seed = share.common_seed()
-            if not share.last_was_whole:
-                share.was_read, share.batch_size = True, loader.batch_size or 0
+                share.note(loader.dataset.begin(share.evaluates()), loader.batch_size or 0)
             return read(loader)
 
         @functools.wraps(train)
@@ -80,17 +75,22 @@ class Share:
 
     def evaluates(self) -> bool:
         """Whether the program does not train now, as far as can be seen."""
-        return not (self._trains and self.has_gradients() and self._can_train())
+        return not (self._trains and self.has_gradients() and self.can_train())
+
+    def trains_anew(self) -> None:
+        """There is another optimizer: what it steps is trained, whatever was evaluated before."""
+        self._trains = True
 
     def has_gradients(self) -> bool:
         """Whether what is computed now could be trained by."""
         return bool(self._torch.is_grad_enabled())
 
-    def common_seed(self) -> int:
-        """That of the first process, whose chance goes on where it was if the program is resumed."""
-        drawn = self._torch.randint(1 << 62, ())
-        self._together.broadcast(drawn, src=0)
-        return int(drawn)
+    def note(self, is_whole: bool, batch_size: int) -> None:
+        """That data are read now, by everybody all of them or a share."""
+        self.last_was_whole = is_whole
+        self.was_looked_at |= is_whole and not self.can_train()
+        if not is_whole:
+            self.was_read, self.batch_size = True, batch_size
 
     def part(self, indices: List[Any]) -> List[Any]:
         """This process's of all. Some at the beginning are read twice, so that all have as many."""
@@ -113,11 +113,13 @@ class Share:
         self._loaders += 1
         dataset = asked["dataset"]
         if isinstance(dataset, _data.IterableDataset):
-            asked["dataset"] = (SizedStream if hasattr(type(dataset), "__len__") else Stream)(dataset, self._cluster)
+            kind = SizedStream if hasattr(type(dataset), "__len__") else Stream
+            asked["dataset"] = kind(dataset, self._cluster, self._loaders)
             return
         if asked.get("batch_sampler") is not None:
             if not isinstance(getattr(asked["batch_sampler"], "sampler", None), Part):  # it is that of another loader
-                asked["batch_sampler"] = Part(self, asked["batch_sampler"], self._loaders)
+                size = getattr(asked["batch_sampler"], "batch_size", None) or 0
+                asked["batch_sampler"] = Part(self, asked["batch_sampler"], self._loaders, size)
             return
         sampler = asked.get("sampler")
         if isinstance(sampler, Part):
@@ -129,13 +131,13 @@ class Share:
                 _data.RandomSampler(dataset, generator=generator) if shuffles else _data.SequentialSampler(dataset)
             )
         asked["shuffle"] = None
-        asked["sampler"] = Part(self, sampler, self._loaders)
+        asked["sampler"] = Part(self, sampler, self._loaders, asked.get("batch_size", 1) or 0)
 
 
 class Part:
     """A sampler that gives this process's part of what another gives."""
 
-    def __init__(self, share: Share, sampler: Any, loader: int) -> None:
+    def __init__(self, share: Share, sampler: Any, loader: int, batch_size: int) -> None:
         if isinstance(sampler, _data.distributed.DistributedSampler) or _is_shared(sampler):
             raise Refused(
                 "the program, or a library that it uses, shares its data among processes itself "
@@ -147,11 +149,14 @@ class Part:
         self._share = share
         self.whole = sampler
         self._loader = loader
+        self._batch_size = batch_size
         self._epoch = 0
         self._was_whole: "bool | None" = None  # when it was last read; None: it was not
+        self._was_looked_at = False  # then: there was no optimizer yet
 
     def __iter__(self) -> Iterator[Any]:
-        self._was_whole = self._share.evaluates()
+        self._was_whole, self._was_looked_at = self._share.evaluates(), not self._share.can_train()
+        self._share.note(self._was_whole, self._batch_size)
         if self._was_whole:
             return iter(self.whole)
         self._epoch += 1
@@ -162,7 +167,9 @@ class Part:
         """As it will be read, as far as can be seen. Many programs ask before they say that they evaluate."""
         size = len(self.whole)
         is_whole = self._was_whole
-        if is_whole is None:  # what is not shuffled is to evaluate by, where something else is trained on
+        if is_whole is None or (
+            self._was_looked_at and self._share.can_train()
+        ):  # what is not shuffled is to evaluate by, where something else is trained on
             shuffles = not isinstance(self.whole, _data.SequentialSampler)
             is_whole = not shuffles and bool(self._share.trained_on - {self._loader})
         return size if is_whole or not self._share.has_gradients() else self._share.part_size(size)
@@ -187,29 +194,58 @@ def _is_shared(sampler: Any) -> bool:
     return isinstance(inner, Part) or isinstance(getattr(inner, "sampler", None), Part)
 
 
+class PassNumber:
+    """How many times a stream was trained on: its chance depends on it."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def state_dict(self) -> Dict[str, Any]:
+        """The number."""
+        return {"value": self.value}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """The next pass is the one after that."""
+        self.value = state["value"]
+
+
 class Stream(_data.IterableDataset):  # type: ignore[misc]
     """A dataset that is read from its beginning: of each so many examples in a row one for each process; the rest is nobody's."""
 
-    def __init__(self, dataset: Any, cluster: Cluster) -> None:
+    def __init__(self, dataset: Any, cluster: Cluster, loader: int) -> None:
         super().__init__()
         self.dataset = dataset
-        self.is_whole = False
-        self.seed = 0  # of the pass, the same in all processes
-        self._passes = 0  # of a loader's worker that stays for several, and knows the first one's seed only
+        self.pass_number = PassNumber()
+        self._told = (
+            import_module("torch").zeros(2, dtype=import_module("torch").int64).share_memory_()
+        )  # also to workers
+        self._seed = cluster.seed + 1_000_003 * loader
         self._rank, self._count = cluster.rank, cluster.processes
+
+    def begin(self, is_whole: bool) -> bool:
+        """A loader is about to read it. Returns whether each process reads all of it."""
+        if not is_whole:
+            self.pass_number.value += 1
+        self._told[0], self._told[1] = int(is_whole), self.pass_number.value
+        return is_whole
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each process reads all of it."""
+        return bool(self._told[0])
 
     def __iter__(self) -> Iterator[Any]:
         if self.is_whole:
             yield from self.dataset
             return
         worker = _data.get_worker_info()
+        seed = self._seed + 7_368_787 * int(self._told[1])
         if worker is None:
-            with drawing_alike(self.seed):  # a shuffle of all is drawn with the first example
+            with drawing_alike(seed):  # a shuffle of all is drawn with the first example
                 examples = iter(self.dataset)
                 group = list(itertools.islice(examples, self._count))
         else:
-            self._passes += 1
-            draw_alike(self.seed + 1_000_003 * self._passes + worker.id)
+            draw_alike(seed + worker.id)
             examples = iter(self.dataset)
             group = list(itertools.islice(examples, self._count))
         while len(group) == self._count:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import itertools
 import os
 import time
 from collections import Counter
@@ -27,6 +28,9 @@ from .together import begin_alike, is_aside
 from .torch_data import Share
 from .torch_processes import OWN, must_meet
 from .words import Refused, say
+
+_MOST_TRIALS = 10
+"""A program may compute gradients so often before it has an optimizer, to look at something."""
 
 _LOOK_STEPS = 100
 """Every so many steps it is looked whether all processes are in step."""
@@ -79,10 +83,11 @@ class Loop:
         self._cluster = cluster
         self._together: Any = import_module("torch.distributed")
         self._optimizers: WeakValueDictionary[int, Any] = WeakValueDictionary()  # the program may be done with one
+        self._shapes: set[Any] = set()  # of the parameters that some optimizer has stepped
         self._averaged: set[int] = set()  # optimizers whose gradients are averaged for the next step
         self._steps = 0
         self._meter = meter()
-        self._share = Share(torch, cluster, self._is_whole_model, lambda: bool(self._optimizers))
+        self._share = Share(torch, cluster, self._is_whole_model, lambda: bool(self._shapes))
 
     def put_in_place(self) -> None:
         """Join the others, and stand where the program will pass."""
@@ -119,11 +124,15 @@ class Loop:
         def add_together(optimizer: Any, group: Any) -> None:
             """Called for the first ones, too. They begin as the first process has them; a new gradient is not averaged yet."""
             add(optimizer, group)
-            loop._optimizers[id(optimizer)] = optimizer
+            key = id(optimizer)
+            if key not in loop._optimizers:
+                loop._optimizers[key] = optimizer
+                loop._share.trains_anew()
             for parameter in optimizer.param_groups[-1]["params"]:
                 loop._together.broadcast(parameter.data, src=0)
-                if parameter.requires_grad and parameter.is_leaf:
-                    parameter.register_post_accumulate_grad_hook(lambda _: loop._averaged.discard(id(optimizer)))
+                if parameter.requires_grad and parameter.is_leaf:  # the hook does not keep the optimizer
+                    parameter.register_post_accumulate_grad_hook(lambda _, key=key: loop._averaged.discard(key))
+            loop._shapes.add(frozenset(Counter(parameter.shape for parameter in _parameters(optimizer)).items()))
 
         optimizer_class.add_param_group = add_together
         plateau = self._torch.optim.lr_scheduler.ReduceLROnPlateau
@@ -164,10 +173,11 @@ class Loop:
     def _meet_others_ways(self) -> None:
         """To train in a way that is not seen from here would be to train alone: it is refused."""
         loop, backward = self, self._torch.Tensor.backward
+        seen = itertools.count(1)
 
         @functools.wraps(backward)
         def backward_seen(tensor: Any, *args: Any, **words: Any) -> Any:
-            if not loop._optimizers:
+            if not loop._shapes and next(seen) > _MOST_TRIALS:
                 raise Refused(
                     "the program computes gradients and has no torch.optim optimizer: its weights would be each process's own",
                     "let an optimizer step them (torch.optim.SGD), or say --distribute none",
@@ -254,6 +264,11 @@ class Loop:
                 "the model is told to evaluate (model.eval()) and trained, so each process reads all of the data",
                 "call model.train() before each epoch",
             )
+        if not self._share.was_read and self._share.was_looked_at:
+            raise Refused(
+                "the program began to read its data before it had an optimizer, so that each process reads all of them",
+                "make the optimizer before the iterator of the DataLoader",
+            )
         if not self._share.was_read:
             raise Refused(
                 f"all {count} processes read the same data: the program uses no torch.utils.data.DataLoader",
@@ -280,9 +295,7 @@ class Loop:
         So they do for a copy of a model that is averaged over time.
         """
         shapes = Counter(parameter.shape for parameter in module.parameters())
-        if any(
-            not Counter(p.shape for p in _parameters(optimizer)) - shapes for optimizer in self._optimizers.values()
-        ):
+        if any(not Counter(dict(of_one)) - shapes for of_one in self._shapes):
             for buffer in module.buffers():
                 self._together.broadcast(buffer, src=0)
 
@@ -297,15 +310,14 @@ class Loop:
         save, load = torch.save, torch.load
 
         @functools.wraps(save)
-        def save_elsewhere(what: Any, file: Any = None, *args: Any, **words: Any) -> None:
-            file = words.pop("f", file)
-            if isinstance(file, (str, os.PathLike)) and not is_alone_with(file):
-                file = saved.place(file)
-            save(what, file, *args, **words)
+        def save_elsewhere(obj: Any, f: Any, *args: Any, **words: Any) -> None:
+            if isinstance(f, (str, os.PathLike)) and not is_alone_with(f):
+                f = saved.place(f)
+            save(obj, f, *args, **words)
 
         @functools.wraps(load)
-        def load_from_there(file: Any = None, *args: Any, **words: Any) -> Any:
-            return load(saved.where(words.pop("f", file)), *args, **words)
+        def load_from_there(f: Any, *args: Any, **words: Any) -> Any:
+            return load(saved.where(f), *args, **words)
 
         torch.save, torch.load = save_elsewhere, load_from_there
 

@@ -30,11 +30,9 @@ class _Own:
 
     _NAMES = frozenset(
         "init_process_group DistributedDataParallel fully_shard FullyShardedDataParallel init_device_mesh "
-        "DistributedSampler accelerate lightning pytorch_lightning deepspeed fastai composer".split()
-    )
-    _TRAINERS = re.compile(
-        r"(transformers|trl|sentence_transformers|setfit)\.(.+\.)?(\w*Trainer|\w*TrainingArguments|trainer)"
-    )
+        "DistributedSampler".split()
+    ) | {f"import {name}" for name in "accelerate lightning pytorch_lightning deepspeed fastai composer".split()}
+    _TRAINERS = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.(.+\.)?\w*(Trainer|TrainingArguments)")
 
     def __contains__(self, name: object) -> bool:
         return name in self._NAMES or bool(isinstance(name, str) and self._TRAINERS.fullmatch(name))
@@ -45,14 +43,14 @@ OWN = _Own()
 
 _STARTERS = frozenset(
     "mp.spawn mp.Process multiprocessing.spawn multiprocessing.Process torch.multiprocessing.spawn start_processes "
-    "notebook_launcher lightning pytorch_lightning fastai ray horovod".split()
-) | {"import keras"}
+    "notebook_launcher".split()
+) | {f"import {name}" for name in "lightning pytorch_lightning fastai ray horovod keras".split()}
 """What starts the processes itself, or needs none."""
 
 LOCAL = "STOKER_LOCAL_PROCESS"
 """Which of its machine's processes this is. The first has none."""
 
-_HOW = dict.fromkeys(("lightning", "pytorch_lightning"), "tell its Trainer the num_nodes")
+_HOW = dict.fromkeys(("import lightning", "import pytorch_lightning"), "tell its Trainer the num_nodes")
 _HOW_ELSE = "have it call init_process_group (by an option of its own, perhaps)"
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
