@@ -80,7 +80,11 @@ def test_what_loops_of_pytorch_do_beside_training(server: Server, tmp_path: Path
     chief, worker = outputs(done.stdout)
     for said in ("looked", "steps 10", "as it is"):
         assert [line for line in chief if line.startswith(said)] == [line for line in worker if line.startswith(said)]
-    assert chief[0].startswith("looked at 400 ") and chief[1] == "steps 10" and sum("as it is True" in line for line in chief) == 2
+    assert (
+        chief[0].startswith("looked at 400 ")
+        and chief[1] == "steps 10"
+        and sum("as it is True" in line for line in chief) == 2
+    )
     for ones, others in zip(
         *([line for line in lines if line.startswith("read")] for lines in (chief, worker)), strict=True
     ):

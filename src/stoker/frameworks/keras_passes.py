@@ -23,7 +23,12 @@ def is_stream(asked: Dict[str, Any], tensorflow: Any) -> bool:
     data: Any = asked["x"]
     kind: Any = getattr(import_module(_TRAINER), "TFEpochIterator", None)
     is_known = hasattr(kind, "_get_iterator") and hasattr(kind, "_enumerate_iterator")
-    return is_known and (isinstance(data, tensorflow.data.Dataset) or hasattr(data, "__next__"))
+    return is_known and (isinstance(data, tensorflow.data.Dataset) or is_generator(data))
+
+
+def is_generator(data: Any) -> bool:
+    """Whether it can be read once, from its beginning. What has numbered batches as well draws its own order, at any time."""
+    return hasattr(data, "__next__") and not hasattr(data, "__getitem__")
 
 
 class Passes(Course):

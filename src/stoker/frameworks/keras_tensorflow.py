@@ -38,11 +38,15 @@ def prepare_tensorflow(tensorflow: ModuleType) -> None:
 
 
 def _is_legacy() -> bool:
-    """Whether the program uses tf_keras. The other Keras may be imported, too, by somebody else."""
+    """Whether the program uses tf_keras. The other may be imported by somebody else, or be named and not used."""
     if "tf_keras" not in sys.modules and find_spec("tf_keras") is None:
         return False
-    said = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
-    return imports("tf_keras") or (said and not imports("keras"))
+    named = first_use({"import keras", "import tf_keras"}, main_file())
+    if named is None:
+        return os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
+    if imports("keras") and imports("tf_keras") and ("keras" in sys.modules or "tf_keras" in sys.modules):
+        return "tf_keras" in sys.modules  # it has decided
+    return named.name == "import tf_keras"
 
 
 def prepare_keras(keras: ModuleType) -> None:

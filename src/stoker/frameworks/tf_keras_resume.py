@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Dict, Iterator, List, Optional
 
 from .keras_order import Course, Place, Reached, Read
-from .keras_passes import Passes
+from .keras_passes import Passes, is_generator
 from .keras_resume import Resume
 
 _READERS = "tf_keras.src.engine.data_adapter"
@@ -25,7 +25,7 @@ class TfKerasResume(Resume):
 
     def _is_stream(self, asked: Dict[str, Any]) -> bool:
         data: Any = asked["x"]
-        return isinstance(data, self._tensorflow.data.Dataset) or hasattr(data, "__next__")
+        return isinstance(data, self._tensorflow.data.Dataset) or is_generator(data)
 
     def _passes(self, asked: Dict[str, Any], owed: List[Read], reached: Reached, done: int) -> Course:
         return TfKerasPasses(self._tensorflow, asked, owed, reached, done)
