@@ -85,8 +85,9 @@ class Ends(keras.callbacks.Callback):
 callbacks = [
     keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.9),
     keras.callbacks.CSVLogger(folder + "/log.csv"),
-    keras.callbacks.EarlyStopping(patience=2, monitor="val_loss"),
+    keras.callbacks.EarlyStopping(patience=9, monitor="val_loss", mode="max", restore_best_weights=True),
     keras.callbacks.ModelCheckpoint(folder + "/best.keras", save_best_only=True),
+    keras.callbacks.BackupAndRestore(folder + "/backup"),
     Ends(),
 ]
 told = model.fit(
@@ -213,6 +214,59 @@ def test_with_several_inputs_weights_of_classes_and_callbacks_that_remember(tmp_
     done = run(40, signal.SIGKILL)
     assert done.returncode == 0 and results(done.stdout) == results(whole.stdout) != [], done.stderr
     assert done.stdout == whole.stdout and "best True" in done.stdout and "logged ['0', '1', '2', '3']" in done.stdout
+
+
+MADE_OF_OTHERS = """
+import os, sys, threading, keras, numpy as np, tensorflow as tf
+keras.utils.set_random_seed(3)
+class Pair(keras.Model):
+    def __init__(self):
+        super().__init__()
+        layers = keras.layers.Dense(4), keras.layers.Dropout(0.5), keras.layers.Dense(3)
+        self.maker = keras.Sequential([keras.Input((3,)), *layers])
+        self.judge = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    def compile(self, optimizer_maker, optimizer_judge):
+        super().compile()
+        self.optimizer_maker, self.optimizer_judge = optimizer_maker, optimizer_judge
+    def train_step(self, data):
+        for model, optimizer, sign in ((self.judge, self.optimizer_judge, 1.0), (self.maker, self.optimizer_maker, -1.0)):
+            with tf.GradientTape() as tape:
+                loss = sign * tf.reduce_mean(tf.square(self.judge(self.maker(data, training=True)) - 1.0))
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_weights), model.trainable_weights))
+        return {"loss": loss}
+pair, mark = Pair(), os.environ["STOKER_JOB_DIR"] + "/mark"
+pair.compile(keras.optimizers.Adam(0.01), keras.optimizers.SGD(0.01))
+class Ends(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        for thread in threading.enumerate():
+            if thread.name == "stoker-checkpoint":
+                thread.join()
+        if int(pair.optimizer_judge.iterations.numpy()) == int(sys.argv[1]) and not os.path.exists(mark):
+            open(mark, "w").close()
+            os.kill(os.getpid(), int(sys.argv[2]))
+pair.fit(np.random.default_rng(0).normal(size=(64, 3)).astype("float32"), batch_size=8, epochs=3, verbose=0, callbacks=[Ends()])
+print("weights", sum(float(np.abs(w).sum()) for w in pair.get_weights()), "steps", int(pair.optimizer_maker.iterations.numpy()))
+"""
+
+
+@pytest.mark.campaign
+def test_a_model_that_is_made_of_others(tmp_path: Path) -> None:
+    """It is never called itself: its optimizers are built for the parts that they are named after."""
+    whole = Runs(tmp_path / "whole", MADE_OF_OTHERS)(0)
+    run = Runs(tmp_path / "killed", MADE_OF_OTHERS)
+    assert run(13, signal.SIGKILL).returncode == -signal.SIGKILL
+    done = run(13, signal.SIGKILL)
+    assert done.returncode == 0 and done.stdout == whole.stdout and results(done.stdout)[0][1] == 24, done.stderr
+    assert "goes on at step 12: epoch 2, 32 examples into it" in done.stderr
+
+
+@pytest.mark.campaign
+def test_a_program_that_names_both_kinds_of_keras(run: Runs, untouched: tuple[float, int]) -> None:
+    run.program = PROGRAM.replace("keras, numpy", "numpy")
+    run.program = "try:\n    import keras\nexcept ImportError:\n    import tf_keras as keras\n" + run.program
+    assert run(21, signal.SIGKILL).returncode == -signal.SIGKILL
+    done = run(21, signal.SIGKILL)
+    assert results(done.stdout) == [untouched] and "goes on at step " in done.stderr
 
 
 @pytest.mark.campaign

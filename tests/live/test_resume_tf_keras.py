@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Server
 
-from .test_resume import DATASET, MUCH, PROGRAM, Runs, results
+from .test_resume import DATASET, MADE_OF_OTHERS, MUCH, PROGRAM, Runs, results
 
 pytestmark = pytest.mark.live
 
@@ -25,6 +25,7 @@ def of_tf_keras(program: str) -> str:
 CASES = {
     "arrays": (of_tf_keras(PROGRAM), 53, ""),
     "several inputs, weights of classes, and callbacks that remember": (of_tf_keras(MUCH), 40, ""),
+    "made of others": (of_tf_keras(MADE_OF_OTHERS), 13, ""),
     **{
         f"{kind}, {step}": (of_tf_keras(DATASET), step, kind)
         for kind, step in (

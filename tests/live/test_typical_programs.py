@@ -54,6 +54,10 @@ for epoch in range(2):
     direct = sum(nn.functional.cross_entropy(model(x), y).item() for x, y in DataLoader(data, 50)) / 8
     print("as it is", abs(test(model) - direct) < 1e-6, "loss", round(test(slow), 5))
 
+fold = nn.Linear(4, 2)
+again = torch.optim.SGD(fold.parameters(), lr=0.1)
+print("fold of", sum(len(x) for x, _ in train))
+
 for folder in (os.getcwd(), os.environ["STOKER_JOB_DIR"]):
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.pt")
@@ -78,7 +82,7 @@ def test_what_loops_of_pytorch_do_beside_training(server: Server, tmp_path: Path
     done = server.cli("run", *flags, "--", "python", "program.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     chief, worker = outputs(done.stdout)
-    for said in ("looked", "steps 10", "as it is"):
+    for said in ("looked", "steps 10", "as it is", "fold of 200"):
         assert [line for line in chief if line.startswith(said)] == [line for line in worker if line.startswith(said)]
     assert (
         chief[0].startswith("looked at 400 ")
@@ -89,6 +93,7 @@ def test_what_loops_of_pytorch_do_beside_training(server: Server, tmp_path: Path
         *([line for line in lines if line.startswith("read")] for lines in (chief, worker)), strict=True
     ):
         assert sorted(map(int, re.findall(r"\d+", ones + others))) == list(range(64)), "each example was one's"
+    assert "fold of 200" in chief, "its model was never told to train"
     assert [line for line in chief if "kept" in line] == ["kept 0 True False"] * 2
     assert [line for line in worker if "kept" in line] == ["kept 1 True False"] * 2, (
         "each finds what it has saved itself"
@@ -121,6 +126,17 @@ model = torch.nn.Linear(2, 1)
 name = "Distributed" + "DataParallel"
 getattr(torch.nn.parallel, name)(model)
 """
+STOPS = """
+import os, torch
+from torch.utils.data import DataLoader
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, batch in enumerate(DataLoader(torch.ones(64, 2), batch_size=2)):
+    if step == 5 and os.environ["RANK"] == "1":
+        break
+    model(batch).sum().backward()
+    optimizer.step()
+"""
 ONE_DEVICE = """
 import jax
 print(jax.grad(lambda x: x**2)(1.0))
@@ -142,6 +158,7 @@ with tf.GradientTape() as tape:
             "has what distributes it (init_process_group, line 4 of program.py) and has not used it: its 2 processes",
         ),
         (BY_A_LIBRARY, "a library of the program's distributes it, too (DistributedDataParallel)"),
+        (STOPS, "process 1 has ended after 5 steps, and this one goes on after 5: each decides by numbers of its own"),
         (ONE_DEVICE, "computes on one device, and JAX would have each of the 2 processes train by itself"),
         pytest.param(
             TAPE,
@@ -149,7 +166,7 @@ with tf.GradientTape() as tape:
             marks=pytest.mark.campaign,
         ),
     ],
-    ids=["weights by hand", "has not met", "a library's way", "jax on one device", "a loop of TensorFlow"],
+    ids=["weights by hand", "has not met", "a library's way", "one stops", "jax on one device", "a loop of TensorFlow"],
 )
 def test_what_would_train_alone_is_refused(server: Server, tmp_path: Path, program: str, why: str) -> None:
     """The summary says why, not the log alone."""

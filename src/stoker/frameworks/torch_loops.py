@@ -11,8 +11,10 @@ import atexit
 import functools
 import itertools
 import os
+import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Dict, List
@@ -112,8 +114,31 @@ class Loop:
             self._save_elsewhere()
 
     def _leave(self) -> None:
-        if self._together.is_initialized():
-            self._together.destroy_process_group()
+        if not self._together.is_initialized():
+            return
+        if not hasattr(sys, "last_type"):  # it has come to its end
+            with suppress(Exception):  # the first process has gone before
+                self._store().set(f"stoker-ended-{self._cluster.rank}", str(self._steps))
+        self._together.destroy_process_group()
+
+    def _store(self) -> Any:
+        return self._together.distributed_c10d._get_default_store()
+
+    def _exchange(self, flat: Any) -> None:
+        """Add it up over all processes. Raises Refused if one has ended its training: it must have decided so by itself."""
+        try:
+            self._together.all_reduce(flat)
+        except RuntimeError:
+            with suppress(Exception):
+                for rank in range(self._cluster.processes):
+                    if self._store().check([f"stoker-ended-{rank}"]):
+                        steps = self._store().get(f"stoker-ended-{rank}").decode()
+                        why = f"process {rank} has ended after {steps} steps, and this one goes on after {self._steps}"
+                        raise Refused(
+                            f"{why}: each decides by numbers of its own share",
+                            "stop by what is the same for all, such as a loss of validation, or after so many epochs",
+                        ) from None
+            raise
 
     def _meet_optimizers(self) -> None:
         optimizer_module = import_module("torch.optim.optimizer")
@@ -246,7 +271,7 @@ class Loop:
                 if flat.is_cuda:
                     torch.cuda.current_stream(device).synchronize()  # the next line but one would wait for it, too
                 began = time.perf_counter()
-                self._together.all_reduce(flat)
+                self._exchange(flat)
                 counts, found = flat[: len(has)].tolist(), flat[len(has) :].div_(self._cluster.processes)
                 if self._meter is not None:
                     self._meter.together(time.perf_counter() - began)
