@@ -15,7 +15,7 @@ SEED_BASE ?= 0
 help:
 	@echo "make demo    train a digit classifier as a cluster, on this machine"
 	@echo "make demo-cluster  the same idea on 13 machines that Ray orders: processes of this machine"
-	@echo "make test    run every test but the campaigns"
+	@echo "make test    run every test but the campaigns (ARGS=--hypothesis-profile=anew: with examples that nobody has tried)"
 	@echo "make campaigns  the tests that take long: clusters that lose machines and order them, the real gcloud by the pages"
 	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
 	@echo "make check   formatting, lint and types"

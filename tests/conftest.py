@@ -32,7 +32,10 @@ from stoker.store.sql import SqlStore
 from .builders import House, a_house
 from .postgresql import fresh_database, postgresql
 
-hypothesis.settings.register_profile("stoker", deadline=None)  # how long an example takes is the machine's affair
+# How long an example takes is the machine's affair. They are the same each time, so that what fails has been changed;
+# --hypothesis-profile=anew draws others.
+hypothesis.settings.register_profile("anew", deadline=None)
+hypothesis.settings.register_profile("stoker", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("stoker")
 
 

@@ -110,6 +110,7 @@ def test_read(text: str, expected: Filter) -> None:
         "a=1 " * 10_000,
         "\\",
         '"',
+        '"":1',
         "a AND b",
     ],
 )

@@ -276,7 +276,7 @@ class _Reader:
                 words += [part for part in word.split(".") if part]
             if not (word.endswith(".") or (quoted and self._text[self._at : self._at + 1] == ".")):
                 break
-        if not words or words[-1] in ("AND", "OR", "NOT"):
+        if not words or not all(words) or words[-1] in ("AND", "OR", "NOT"):
             raise self._bad("the name of a field is needed")
         return tuple(words)
 
