@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, Callable, Dict, Iterator, List, Set
 
@@ -167,9 +168,8 @@ class Part:
         """As it will be read, as far as can be seen. Many programs ask before they say that they evaluate."""
         size = len(self.whole)
         is_whole = self._was_whole
-        if is_whole is None or (
-            self._was_looked_at and self._share.can_train()
-        ):  # what is not shuffled is to evaluate by, where something else is trained on
+        is_open = is_whole is None or (self._was_looked_at and self._share.can_train())
+        if is_open:  # what is not shuffled is to evaluate by, where something else is trained on
             shuffles = not isinstance(self.whole, _data.SequentialSampler)
             is_whole = not shuffles and bool(self._share.trained_on - {self._loader})
         return size if is_whole or not self._share.has_gradients() else self._share.part_size(size)
@@ -216,9 +216,8 @@ class Stream(_data.IterableDataset):  # type: ignore[misc]
         super().__init__()
         self.dataset = dataset
         self.pass_number = PassNumber()
-        self._told = (
-            import_module("torch").zeros(2, dtype=import_module("torch").int64).share_memory_()
-        )  # also to workers
+        torch: Any = import_module("torch")
+        self._told = torch.zeros(2, dtype=torch.int64).share_memory_()  # also to workers that stay
         self._seed = cluster.seed + 1_000_003 * loader
         self._rank, self._count = cluster.rank, cluster.processes
 
@@ -238,14 +237,13 @@ class Stream(_data.IterableDataset):  # type: ignore[misc]
         if self.is_whole:
             yield from self.dataset
             return
-        worker = _data.get_worker_info()
         seed = self._seed + 7_368_787 * int(self._told[1])
-        if worker is None:
-            with drawing_alike(seed):  # a shuffle of all is drawn with the first example
-                examples = iter(self.dataset)
-                group = list(itertools.islice(examples, self._count))
-        else:
+        worker = _data.get_worker_info()
+        if worker is not None:  # which draws for nothing else
             draw_alike(seed + worker.id)
+        with (
+            drawing_alike(seed) if worker is None else nullcontext()
+        ):  # a shuffle of all is drawn with the first example
             examples = iter(self.dataset)
             group = list(itertools.islice(examples, self._count))
         while len(group) == self._count:
