@@ -74,3 +74,15 @@ def test_values_that_differ_by_little() -> None:
 def test_one_replica_of_one_is_all() -> None:
     assert ways_of({"replicas": 1}, ()) == ["term", "kill"] and ways_of({"replicas": 2}, ()) == ["term", "kill", "one"]
     assert ways_of({"replicas": 2}, ("one",)) == ["one"]
+
+
+def test_files_tell_of_a_program_that_reports_no_values() -> None:
+    silent, left = replace(UNTOUCHED, values={}), {"model": "1", "log": "2"}
+    same = judged("kill", replace(silent, files=left), replace(KILLED, values={}, files=left), 0.0)
+    assert (same.is_equal, same.other_files, same.problem) == (True, [], "")
+    changed = {"model": "1", "log": "3", "part": "4"}
+    other = judged("kill", replace(silent, files=left), replace(KILLED, values={}, files=changed), 0.0)
+    assert (other.is_equal, other.other_files, other.problem) == (None, ["log", "part"], ""), "they may hold times"
+    assert judged("kill", UNTOUCHED, replace(KILLED, files=changed), 0.0).other_files is None, (
+        "there is nothing to compare"
+    )

@@ -12,13 +12,15 @@ from tests.conftest import Server
 pytestmark = pytest.mark.live
 
 GOES_ON = """
-import time, stoker
+import os, time, stoker
 from stoker import checkpoint
 state = checkpoint.State(total=0)
 for step in state.steps(60):
     state.total += step
     stoker.report(total=state.total)
     time.sleep(0.05)
+if os.environ["STOKER_ROLE"] == "chief":
+    open(os.environ["STOKER_JOB_DIR"] + "/total.txt", "w").write(str(state.total))
 """
 BEGINS_ANEW = """
 import time, stoker
@@ -49,6 +51,7 @@ def test_one_that_goes_on_where_it_was_is_marked(server: Server, tmp_path: Path)
         else:
             assert outcome["resumed_step"] > 0 and outcome["again_seconds"] > 0
         assert outcome["run"]["values"] == found["untouched"]["values"] == {"total": 1770.0}
+        assert list(outcome["run"]["files"]) == ["total.txt"] and outcome["other_files"] == []
     assert found["outcomes"][0]["lost_steps"] == 0, "told to stop, it saved first"
     details = server.client.details("local", "good")
     assert details["resumable"] and details["labels"] == {"stoker-resumable": "true"}

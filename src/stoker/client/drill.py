@@ -15,6 +15,8 @@ from typing import Any
 from stoker.core.errors import Conflict
 from stoker.core.states import FINAL_JOB_STATES
 
+from .results import compared, results
+
 Row = Mapping[str, Any]
 
 WAYS: Mapping[str, str] = {
@@ -39,6 +41,7 @@ class Run:
     seconds: float = 0.0  # it took
     steps: int = 0  # of its last process
     values: Mapping[str, float] = field(default_factory=dict)  # as it reported them last
+    files: Mapping[str, str] = field(default_factory=dict)  # that it left: name → digest
     saved_step: int | None = None
     resumed_step: int | None = None
     went_on_at: float | None = None
@@ -56,7 +59,10 @@ class Outcome:
     resumed_step: int | None  # None: it began anew, or nothing is known
     lost_steps: int | None
     again_seconds: float | None  # from the signal to the next step
-    is_equal: bool | None  # the values in the end; None: it reports none
+    is_equal: bool | None  # the values in the end, or if it reports none, its files; None: nothing can be told
+    other_files: (
+        Sequence[str] | None
+    )  # that the undisturbed run has not left, or not with this content; None: it left none
     problem: str  # empty: it has passed
 
 
@@ -66,6 +72,9 @@ def judged(way: str, untouched: Run, run: Run, tolerance: float) -> Outcome:
     if resumed is None and run.was_started_again and 0 < run.steps < untouched.steps:
         resumed = untouched.steps - run.steps  # it saves by itself, and did the rest
     is_equal = _are_equal(untouched.values, run.values, tolerance)
+    other_files = compared(untouched.files, run.files) if untouched.files else None
+    if is_equal is None and other_files == []:
+        is_equal = True  # other files prove nothing: there may be times in them
     if run.interrupted_at is None:
         problem = run.message or "it was over before it could be interrupted: give it more to do"
     elif run.state != "SUCCEEDED":
@@ -86,6 +95,7 @@ def judged(way: str, untouched: Run, run: Run, tolerance: float) -> Outcome:
         lost_steps=max(0, run.stopped_step - resumed) if resumed else None,
         again_seconds=again if again is not None and again > 0 else None,
         is_equal=is_equal,
+        other_files=other_files,
         problem=problem,
     )
 
@@ -173,6 +183,7 @@ class Drill:
             seconds=(details["ended_at"] or 0.0) - (details["started_at"] or details["ended_at"] or 0.0),
             steps=_step(training),
             values={key: float(value) for key, value in values.items()},
+            files=results(self._client, self._project, name),
             saved_step=saves["step"],
             resumed_step=saves["resumed_step"],
             went_on_at=saves["went_on_at"],

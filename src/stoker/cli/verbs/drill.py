@@ -15,6 +15,7 @@ from stoker.client.drill import WAYS, Drill, Outcome, Run, judged, ways_of
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.job import RESUMABLE
 
+_MOST_NAMES = 5
 _OF_A_JOB = frozenset({"job_dir"})
 
 
@@ -100,9 +101,12 @@ def _first_run(job: str | None, stamp: str, project: str, flags: dict[str, Any])
 def _show(untouched: Run, outcomes: list[Outcome]) -> None:
     took = f"{duration(untouched.seconds)}, {untouched.steps} steps"
     show.say(f"undisturbed: {took}" + "".join(f", {n} {value:.6g}" for n, value in untouched.values.items()))
-    headers = ["WAY", "STOPPED_AT", "WENT_ON_AT", "LOST", "AGAIN_AFTER", "ENDED", "VALUES"]
+    headers = ["WAY", "STOPPED_AT", "WENT_ON_AT", "LOST", "AGAIN_AFTER", "ENDED", "VALUES", "FILES"]
     show.table(headers, [_row(outcome) for outcome in outcomes])
     for outcome in outcomes:
+        if outcome.other_files:
+            names = ", ".join(outcome.other_files[:_MOST_NAMES]) + (", …" if outcome.other_files[_MOST_NAMES:] else "")
+            show.note(f"  {outcome.way}: other than undisturbed (files with times in them always are): {names}")
         if outcome.problem:
             show.warn(f"{outcome.way}: {outcome.problem}")
             show.note(
@@ -115,4 +119,7 @@ def _row(outcome: Outcome) -> list[object]:
     again = "" if outcome.again_seconds is None else f"{outcome.again_seconds:.1f} s"
     values = {True: "equal", False: "others", None: "not told"}[outcome.is_equal]
     stopped = outcome.run.stopped_step if outcome.run.interrupted_at is not None else None
-    return [outcome.way, stopped, outcome.resumed_step, lost, again, outcome.run.state, values]
+    files = ""
+    if outcome.other_files is not None:
+        files = f"{len(outcome.other_files)} other" if outcome.other_files else "equal"
+    return [outcome.way, stopped, outcome.resumed_step, lost, again, outcome.run.state, values, files]
