@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Optional
 
 from . import truth
 from .cluster import Cluster
-from .keras_chief import Rates, as_list, throw_away, writing_chief
+from .keras_chief import Rates, throw_away, writing_chief
 from .keras_own import Own
 from .keras_resume import Resume
 from .steps import meter
@@ -103,20 +103,9 @@ class Fit:
 
     def _train(self, model: Any, bound: inspect.BoundArguments, data: Any) -> Any:
         """Let Keras train, from where the last attempt was, if that is asked for. `data`: as the program gives them."""
-        asked = bound.arguments
-
-        def fit() -> Any:
-            return self._original(*bound.args, **bound.kwargs)
-
         if self._resume is None:
-            return fit()
-        callbacks = as_list(asked.get("callbacks"))
-        if callbacks is None:
-            say("its callbacks are in a CallbackList of its own: it is not saved")
-            return fit()
-        asked["callbacks"] = callbacks
-        batch = 0 if self._is_dataset(asked.get("x")) else asked.get("batch_size") or _DEFAULT_BATCH
-        return self._resume.run(model, asked, batch, data, fit)
+            return self._original(*bound.args, **bound.kwargs)
+        return self._resume.train(model, bound, data, self._original)
 
     # The batch
 

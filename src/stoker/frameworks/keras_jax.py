@@ -58,6 +58,7 @@ class Shared:
         self._devices = max(1, cluster.devices)  # of this process
         self._rates = Rates(self._replicas)
         self._original = keras.Model.fit
+        self._datasets: Dict[int, "tuple[Any, Any]"] = {}  # by id, and this process's part of each
 
     def put_in_place(self) -> None:
         """From now on programs call this one."""
@@ -131,7 +132,9 @@ class Shared:
         """This process's part of the data, and so the fewer steps. Raises Refused for what has no parts."""
         data: Any = asked.get("x")
         if hasattr(data, "element_spec"):
-            asked["x"] = self._part_of_dataset(data)
+            if id(data) not in self._datasets:
+                self._datasets[id(data)] = data, self._part_of_dataset(data)
+            _, asked["x"] = self._datasets[id(data)]
         elif hasattr(data, "shape") or isinstance(data, (list, tuple, dict)):
             for name in ("x", "y", "sample_weight"):
                 if asked.get(name) is not None:

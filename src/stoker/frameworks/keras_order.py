@@ -59,6 +59,10 @@ class Course:
         """Within it `fit` takes this course."""
         return nullcontext()
 
+    def chance(self) -> Dict[str, Any]:
+        """What is to be kept of the chance that its data are drawn by; empty: nothing."""
+        return {}
+
 
 class Order(Course):
     """Drawn for each epoch, from a seed."""
@@ -82,9 +86,9 @@ class Order(Course):
         return order[done:]
 
 
-def is_arrays(asked: Dict[str, Any], tensorflow: Any) -> bool:
+def is_arrays(asked: Dict[str, Any], nest: Any) -> bool:
     """Whether `fit` is given examples that can be taken in any order."""
-    parts = tensorflow.nest.flatten(asked["x"])
+    parts = nest.flatten(asked["x"])
     return not asked.get("steps_per_epoch") and all(len(getattr(part, "shape", ())) for part in parts)
 
 

@@ -14,14 +14,14 @@ from typing import Any, Dict, Iterator, List, Optional
 from .keras_order import Course, Reached, Read
 from .tensorflow_data import entered
 
-_ENDLESS = -1  # tf.data.INFINITE_CARDINALITY
-_TRAINER = "keras.src.backend.tensorflow.trainer"
+ENDLESS = -1
+"""How many batches there are: no end, as tf.data has it. Below: that is not known."""
 
 
 def is_stream(asked: Dict[str, Any], tensorflow: Any) -> bool:
     """Whether `fit` is given what is read from its beginning, in a version of Keras that can be stood in for."""
     data: Any = asked["x"]
-    kind: Any = getattr(import_module(_TRAINER), "TFEpochIterator", None)
+    kind: Any = getattr(import_module(Passes.trainer), Passes.reader, None)
     is_known = hasattr(kind, "_get_iterator") and hasattr(kind, "_enumerate_iterator")
     return is_known and (isinstance(data, tensorflow.data.Dataset) or is_generator(data))
 
@@ -34,16 +34,17 @@ def is_generator(data: Any) -> bool:
 class Passes(Course):
     """Those of one call of `fit`, counted in steps. Keras takes it for the dataset, and iterates over it for each."""
 
-    def __init__(self, tensorflow: Any, asked: Dict[str, Any], owed: List[Read], reached: Reached, done: int) -> None:
-        """`asked`: what `fit` is given. `owed`: what earlier calls have read of it, in attempts before this one.
+    trainer = "keras.src.backend.tensorflow.trainer"
+    reader = "TFEpochIterator"  # there
 
-        `reached`: where to begin; `done`: so many steps of this epoch are behind it.
+    def __init__(self, asked: Dict[str, Any], length: int, owed: List[Read], reached: Reached, done: int) -> None:
+        """`asked`: what `fit` is given. `length`: how many batches that has. `owed`: what earlier calls have read of it, in
+        attempts before this one. `reached`: where to begin; `done`: so many steps of this epoch are behind it.
         """
         self._data: Any = asked["x"]
         self._steps: Optional[int] = asked.get("steps_per_epoch")
-        self.count = self._steps or _length(tensorflow, self._data) or math.inf  # steps of an epoch
-        is_dataset = isinstance(self._data, tensorflow.data.Dataset)
-        self._is_endless = not is_dataset or int(self._data.cardinality()) == _ENDLESS
+        self.count = self._steps or max(0, length) or math.inf  # steps of an epoch
+        self._is_endless = length == ENDLESS
         self._owed = owed
         self._done = done
         self._now = reached
@@ -63,41 +64,52 @@ class Passes(Course):
     @contextmanager
     def stand_in(self) -> Iterator[None]:
         """Within it the first reader that Keras makes, which is the one that it trains from, reads from here."""
-        trainer: Any = import_module(_TRAINER)
-        kind = trainer.TFEpochIterator
+        trainer: Any = import_module(self.trainer)
+        kind = getattr(trainer, self.reader)
 
         def make(*args: Any, **words: Any) -> Any:
-            trainer.TFEpochIterator = kind
+            setattr(trainer, self.reader, kind)
             self._reader = kind(*args, **words)
+            self._take()
             self._reader._get_iterator = lambda: self
             return self._reader
 
-        trainer.TFEpochIterator = make
+        setattr(trainer, self.reader, make)
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="Your input ran out of data")  # an entered epoch is shorter
                 yield
         finally:
-            trainer.TFEpochIterator = kind
+            setattr(trainer, self.reader, kind)
+
+    def _take(self) -> None:
+        """Keras has made its reader."""
 
     def __iter__(self) -> Any:
         if not self._has_begun:  # it looks at a batch to build the model
-            self.made += 1
-            return iter(self._reader._distributed_dataset)
+            return self._once_more()
         if self._iterator is None:
-            dataset, passes = self._reader._distributed_dataset, self._began_at.passes
-            for read in self._owed:
-                if self._is_endless:  # it draws an order each time it begins anew
-                    next(entered(dataset, 0, read.steps - 1, self._data), None)
-                else:
-                    passes += read.made
-            self._iterator = entered(dataset, passes, self._began_at.steps, self._data)
-            self.made += self._began_at.passes + 1
+            self._iterator = self._entered()
         elif self._is_read:
             self._now = Reached(self._now.passes + 1, 0)
-            self._iterator, self._is_read, self._is_over = iter(self._reader._distributed_dataset), False, False
-            self.made += 1
+            self._iterator, self._is_read, self._is_over = self._once_more(), False, False
         return self._iterator
+
+    def _entered(self) -> Any:
+        """What is left of the pass that was interrupted."""
+        self.made += self._began_at.passes + 1
+        dataset, passes = self._reader._distributed_dataset, self._began_at.passes
+        for read in self._owed:
+            if self._is_endless:  # it draws an order each time it begins anew
+                next(entered(dataset, 0, read.steps - 1, self._data), None)
+            else:
+                passes += read.made
+        return entered(dataset, passes, self._began_at.steps, self._data)
+
+    def _once_more(self) -> Any:
+        """Another pass."""
+        self.made += 1
+        return iter(self._reader._distributed_dataset)
 
     def begin(self) -> None:
         """What is read from now on is trained on."""
@@ -129,8 +141,3 @@ class Passes(Course):
         elif self._done and not self._steps:
             iter(self)  # Keras would have made the next one by now, had it not been stopped
         self._done = 0
-
-
-def _length(tensorflow: Any, data: Any) -> int:
-    """How many steps a pass has; 0: that is not known, or it has no end."""
-    return max(0, int(data.cardinality())) if isinstance(data, tensorflow.data.Dataset) else 0

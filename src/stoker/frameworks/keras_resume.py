@@ -6,38 +6,36 @@ drawn from a seed for each epoch, so that an epoch can be entered anywhere; what
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
+from abc import ABC, abstractmethod
 from contextlib import nullcontext, suppress
-from importlib import import_module
 from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
 
+from . import keras_files as files
 from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
 from .interval import Rhythm
+from .keras_chief import as_list
 from .keras_composed import build_optimizers
-from .keras_order import Course, Place, Reached, Read, is_arrays, put_in_order
-from .keras_passes import Passes, is_stream
+from .keras_order import Course, Place, Reached, Read
 from .keras_saving import Saving
-from .parts import Write
 from .saving import Saving as Writing
 from .steps import tell_resumed
 from .stored import checkpoints_at
 from .words import NotNow, Refused, passes, say
 
-numpy: Any = import_module("numpy")  # Keras has brought it
-_ARRAYS = "arrays.npz"
-_METRICS = "metrics.npz"
-_BEST = "best.npz"
+_DEFAULT_BATCH = 32  # of Keras
 
 
-class Resume:
+class Resume(ABC):
     """Stands around `fit`: every call of a program in turn, from whichever the last attempt was in."""
 
-    def __init__(self, keras: Any, tensorflow: Any, cluster: Cluster, folder: str, rhythm: Rhythm) -> None:
-        """`folder`: of all checkpoints of the program. `rhythm`: when to save."""
+    def __init__(self, keras: Any, nest: Any, cluster: Cluster, folder: str, rhythm: Rhythm) -> None:
+        """`nest`: maps structures of arrays. `folder`: of all checkpoints of the program. `rhythm`: when to save."""
         self._keras = keras
-        self._tensorflow = tensorflow
+        self._nest = nest
         self._cluster = cluster
         self._folder = folder
         self._checkpoints: Checkpoints  # of the call that goes on
@@ -46,14 +44,21 @@ class Resume:
         self.rhythm = rhythm
         self._calls = 0
         self._counted: List[Any] = []  # by metrics, in the epoch that was interrupted
+        self._chance: Dict[str, Any] = {}  # of the data of the call that goes on
         # What calls that are over have read of data, by id: this attempt has left it out.
         self._owed: Dict[int, Tuple[Any, List[Read]]] = {}
 
-    def run(self, model: Any, asked: Dict[str, Any], batch: int, data: Any, fit: Callable[[], Any]) -> Any:
-        """Call `fit` with what is `asked`, changed so that it goes on.
+    def train(self, model: Any, bound: inspect.BoundArguments, data: Any, fit: Callable[..., Any]) -> Any:
+        """Call Keras' `fit` as it is `bound`, from where the last attempt was. `data`: what the program gives as `x`."""
+        callbacks = as_list(bound.arguments.get("callbacks"))
+        if callbacks is None:
+            say("its callbacks are in a CallbackList of its own: it is not saved")
+            return fit(*bound.args, **bound.kwargs)
+        bound.arguments["callbacks"] = callbacks
+        return self._run(model, bound.arguments, data, lambda: fit(*bound.args, **bound.kwargs))
 
-        `batch`: examples in a step, of all; 0: not known. `data`: what the program gives as `x`.
-        """
+    def _run(self, model: Any, asked: Dict[str, Any], data: Any, fit: Callable[[], Any]) -> Any:
+        """Call `fit` with what is `asked`, changed so that it goes on."""
         call, self._calls = self._calls, self._calls + 1
         asked["callbacks"] = [one for one in asked["callbacks"] if not _goes_back(one)]
         self._checkpoints = checkpoints_at(os.path.join(self._folder, f"call-{call}"))
@@ -61,13 +66,13 @@ class Resume:
         found = self._agreed(model)
         place = Place(asked.get("initial_epoch", 0), 0)
         history: Dict[str, Any] = {"epoch": [], "history": {}}
-        with model.distribute_strategy.scope():
+        with self._scope(model):
             if not self._build(model, asked, must=found is not None):
                 return fit()
-        reached = Reached(0, 0)
+        reached, self._chance = Reached(0, 0), {}
         if found is not None:
             self._restore(model, found)
-            best = _best_weights(found)
+            best = files.best_weights(found)
             self._checkpoints.release(found)
             self._build_metrics(model, asked)
             place, history = Place(*found.state["place"]), found.state["history"]
@@ -79,7 +84,7 @@ class Resume:
                 self._owed.setdefault(id(data), (data, []))[1].append(read)
                 return self._as_it_was(model, history)
             tell_resumed(found.state["step"])
-        is_array = bool(batch) and is_arrays(asked, self._tensorflow)
+        is_array = self._is_arrays(asked)
         is_read = not is_array and self._is_stream(asked)
         if found is not None:
             place, reached = self._entered(
@@ -89,8 +94,8 @@ class Resume:
         saving = Saving(self, model, place, history, asked["callbacks"], known)
         course: Optional[Course] = None
         if is_array:
-            keras, tensorflow = self._keras, self._tensorflow
-            course = put_in_order(asked, batch, call, lambda: saving.place, keras, tensorflow, self._seed())
+            batch = asked.get("batch_size") or _DEFAULT_BATCH
+            course = self._in_order(asked, batch, call, lambda: saving.place)
         elif is_read:
             _, owed = self._owed.pop(id(data), (data, []))
             course = self._passes(asked, owed, reached, place.done)
@@ -111,14 +116,59 @@ class Resume:
     numbers_the_rest_anew = True
     """Whether the first batch of what is left of an epoch is number 0."""
 
+    reads_parts = False
+    """Whether each process is given a part of the examples, and counts those."""
+
     has_paths = True
     """Whether variables have some, which are longer than names. To ask one of TensorFlow, on several machines, would read it."""
 
-    def _is_stream(self, asked: Dict[str, Any]) -> bool:
-        return is_stream(asked, self._tensorflow)
+    @abstractmethod
+    def _scope(self, model: Any) -> ContextManager[Any]:
+        """Within it variables are made and set."""
 
+    @abstractmethod
+    def _replicas(self, model: Any) -> int:
+        """So many train in step."""
+
+    @abstractmethod
+    def _chosen(self, model: Any, number: int) -> int:
+        """The chief's number, asked for by all of several replicas at once."""
+
+    @abstractmethod
+    def _seed(self) -> int:
+        """The program's own, if it has set one."""
+
+    @abstractmethod
+    def _first(self, asked: Dict[str, Any]) -> Any:
+        """A batch of one example, or the first, as the model is called with."""
+
+    @abstractmethod
+    def _zeros(self, asked: Dict[str, Any]) -> Any:
+        """A batch, of which shapes and types count; one that is read would be missed."""
+
+    @abstractmethod
+    def settle(self, model: Any) -> None:
+        """See to it that its variables can be read."""
+
+    @abstractmethod
+    def _read(self, model: Any, variable: Any) -> Any:
+        """A copy of its value on this process, with no word to others: they may be in the next step already."""
+
+    @abstractmethod
+    def _is_arrays(self, asked: Dict[str, Any]) -> bool:
+        """Whether `fit` is given examples that can be taken in any order."""
+
+    @abstractmethod
+    def _in_order(self, asked: Dict[str, Any], batch: int, call: int, place: Callable[[], Place]) -> Course:
+        """Let it take them in an order of ours. `batch`: examples in a step, of all replicas that this process feeds."""
+
+    @abstractmethod
+    def _is_stream(self, asked: Dict[str, Any]) -> bool:
+        """Whether it is given what is read from its beginning, in a way that is known."""
+
+    @abstractmethod
     def _passes(self, asked: Dict[str, Any], owed: List[Read], reached: Reached, done: int) -> Course:
-        return Passes(self._tensorflow, asked, owed, reached, done)
+        """The passes that it makes through them, as keras_passes.py has them."""
 
     def _entering(self, model: Any, place: Place, course: Optional[Course]) -> ContextManager[None]:
         """Within it `fit` begins there."""
@@ -130,12 +180,16 @@ class Resume:
         self, model: Any, found: Checkpoint, place: Place, reached: Reached, unit: str
     ) -> Tuple[Place, Reached]:
         """Where it goes on, and say so. `unit`: of places within an epoch; empty: there are none."""
-        replicas = int(model.distribute_strategy.num_replicas_in_sync)
+        replicas = self._replicas(model)
         why = ""
         if place.done and not unit:
             why = "what it trains on cannot be entered in the middle"
-        elif (place.done or reached.steps) and unit == "steps" and found.state["replicas"] != replicas:
-            why = f"the steps of {found.state['replicas']} replicas are not those of {replicas}"
+        elif (
+            (place.done or reached.steps)
+            and (unit == "steps" or self.reads_parts)
+            and found.state["replicas"] != replicas
+        ):
+            why = f"the {unit} of {found.state['replicas']} replicas are not those of {replicas}"
         if why:
             place, reached = Place(place.epoch, 0), Reached(reached.passes, 0)
         if self._cluster.is_chief:
@@ -147,19 +201,11 @@ class Resume:
 
     def _agreed(self, model: Any) -> Optional[Checkpoint]:
         """The checkpoint to begin from: the chief's choice, for all."""
-        strategy, tensorflow = model.distribute_strategy, self._tensorflow
-        is_alone = self._cluster.processes == 1 or strategy.num_replicas_in_sync == 1
+        is_alone = self._cluster.processes == 1 or self._replicas(model) == 1
         found = self._found() if is_alone or self._cluster.is_chief else None
         if is_alone:
             return found
-        mine = tensorflow.constant(found.step + 1 if found is not None else 0, tensorflow.int64)
-
-        def chosen() -> Any:
-            """On each replica; the very first counts."""
-            number = tensorflow.distribute.get_replica_context().replica_id_in_sync_group
-            return tensorflow.where(tensorflow.equal(number, 0), mine, tensorflow.zeros_like(mine))
-
-        step = int(strategy.reduce("SUM", tensorflow.function(strategy.run)(chosen), axis=None).numpy()) - 1
+        step = self._chosen(model, found.step + 1 if found is not None else 0) - 1
         if step < 0:
             return None
         theirs = found if self._cluster.is_chief else self._found(step)
@@ -193,11 +239,7 @@ class Resume:
                 build_optimizers(self._keras, model)  # its steps call the models that it is made of
                 return True
             if not model.built:
-                data = asked["x"]
-                if isinstance(data, self._tensorflow.data.Dataset):
-                    (element,) = data.take(1)
-                    data = element[0] if isinstance(element, tuple) else element
-                model(self._tensorflow.nest.map_structure(lambda part: part[:1], data))
+                model(self._first(asked))
             for optimizer in [model.optimizer] if model.optimizer is not None else []:
                 build = getattr(optimizer, "build", None) or optimizer._create_all_weights  # those of long ago
                 build(model.trainable_variables)
@@ -212,18 +254,8 @@ class Resume:
 
     def _build_metrics(self, model: Any, asked: Dict[str, Any]) -> None:
         """Make their variables now, as Keras would at the first step."""
-        tensorflow, data = self._tensorflow, asked["x"]
-
-        def zeros(spec: Any) -> Any:
-            return tensorflow.zeros([size or 1 for size in spec.shape], spec.dtype)
-
         try:
-            if isinstance(data, tensorflow.data.Dataset):
-                batch = tensorflow.nest.map_structure(zeros, data.element_spec)  # one that is read would be missed
-            else:
-                given = [asked[name] for name in ("x", "y", "sample_weight") if asked.get(name) is not None]
-                batch = tuple(tensorflow.nest.map_structure(lambda part: part[:1], part) for part in given)
-            self._count_once(model, batch)
+            self._count_once(model, self._zeros(asked))
         except Exception:
             return  # then they count what is left of the epoch alone
 
@@ -242,38 +274,17 @@ class Resume:
         of_optimizers = [variable for some in kept for variable in (some() if callable(some) else some)]
         return [*model.trainable_variables, *model.non_trainable_variables, *of_optimizers]
 
-    def _read(self, model: Any, variable: Any) -> Any:
-        """A copy of its value on this process, with no word to others: they may be in the next step already."""
-        raw = variable if callable(variable.value) else variable.value
-        return model.distribute_strategy.experimental_local_results(raw)[0].numpy()
-
     def _restore(self, model: Any, found: Checkpoint) -> None:
-        if os.path.exists(found.path(_METRICS)):
-            with numpy.load(found.path(_METRICS), allow_pickle=False) as counted:
-                self._counted = [counted[str(n)] for n in range(len(counted.files))]
-        variables, names = self._variables(model), found.state["variables"]
-        with numpy.load(found.path(_ARRAYS), allow_pickle=False) as arrays:
-            shapes = [tuple(variable.shape) for variable in variables]
-            saved = [tuple(shape) for _, shape, _ in names]
-            if shapes != saved:
-                differing = next(
-                    (n for n, (a, b) in enumerate(zip(shapes, saved)) if a != b), min(len(shapes), len(saved))
-                )
-                its = f"{names[differing][0]} {saved[differing]}" if differing < len(saved) else "nothing"
-                ours = f"{shapes[differing]}" if differing < len(shapes) else "nothing"
-                raise Refused(
-                    f"the checkpoint of step {found.state['step']} is of another model: "
-                    f"where it has {its}, the program has {ours}",
-                    f"give another --job-dir, or delete {self._folder}",
-                )
-            with model.distribute_strategy.scope():
-                for number, (variable, (_, _, kind)) in enumerate(zip(variables, names)):
-                    variable.assign(arrays[str(number)].view(self._tensorflow.as_dtype(kind).as_numpy_dtype))
+        self._chance, self._counted = files.chance(found), files.metrics(found)
+        variables = self._variables(model)
+        values = files.values(found, [tuple(variable.shape) for variable in variables], self._folder)
+        with self._scope(model):
+            for variable, value in zip(variables, values):
+                variable.assign(value)
 
     def _metrics(self, model: Any) -> List[Any]:
         """What metrics have counted in this epoch. On several replicas it is each one's own, and stays with them."""
-        is_alone = model.distribute_strategy.num_replicas_in_sync == 1
-        return list(getattr(model, "metrics_variables", ())) if is_alone else []
+        return list(getattr(model, "metrics_variables", ())) if self._replicas(model) == 1 else []
 
     def restore_metrics(self, model: Any) -> None:
         """Of the epoch that was interrupted, whose beginning they would not know."""
@@ -292,10 +303,12 @@ class Resume:
         self._writing.tell(self.rhythm)
         return self.rhythm.is_due and not self._writing.is_busy
 
-    def save(self, model: Any, state: Dict[str, Any], best: Dict[int, List[Any]], *, waits: bool) -> float:
+    def save(
+        self, model: Any, state: Dict[str, Any], best: Dict[int, List[Any]], chance: Dict[str, Any], *, waits: bool
+    ) -> float:
         """Write a checkpoint beside the training, if this is the chief. `best`: weights that callbacks keep, by their number.
 
-        `waits`: until it counts. Returns for how long training stood.
+        `chance`: of the course. `waits`: until it counts. Returns for how long training stood.
         """
         if not self._cluster.is_chief:
             return 0.0
@@ -312,21 +325,11 @@ class Resume:
             **state,
             "step": step,
             "variables": [[name, list(a.shape), str(a.dtype)] for name, a in zip(names, arrays)],
-            "replicas": int(model.distribute_strategy.num_replicas_in_sync),
+            "replicas": self._replicas(model),
             "trained_seconds": self.rhythm.trained_seconds,
             "best_weights": {number: len(weights) for number, weights in best.items()},
         }
-        kept = [numpy.asarray(array) for weights in best.values() for array in weights]
-
-        def stage(draft: str) -> Write:
-            def write() -> None:
-                _write(os.path.join(draft, _ARRAYS), arrays)
-                _write(os.path.join(draft, _METRICS), metrics)
-                if kept:
-                    _write(os.path.join(draft, _BEST), kept)
-
-            return write
-
+        stage = files.staged(arrays, metrics, best, chance)
         # By its step, but for one that was done before: a program may go back to weights of its own.
         self._newest = max(step, self._newest + 1)
         self._writing.start(self._newest, state, [stage], began)
@@ -337,11 +340,6 @@ class Resume:
     def is_chief(self) -> bool:
         """Whether this process saves. The others go on until it has gone: without them it could not end its step."""
         return self._cluster.is_chief
-
-    def _seed(self) -> int:
-        """The program's own, if it has set one."""
-        own = import_module("tensorflow.python.eager.context").global_seed()
-        return self._cluster.seed if own is None else int(own)
 
     def _as_it_was(self, model: Any, history: Dict[str, Any]) -> Any:
         """A call that an earlier attempt has brought to its end: its model is as it was then, and so is its history."""
@@ -359,19 +357,3 @@ def _goes_back(callback: Any) -> bool:
             "BackupAndRestore is left out: --checkpoints goes on at the batch, and it would go back to the epoch's beginning"
         )
     return is_so
-
-
-def _best_weights(found: Checkpoint) -> Dict[int, List[Any]]:
-    """What callbacks kept, by their number: the weights of the best epoch so far."""
-    counts: Dict[str, int] = found.state.get("best_weights") or {}
-    if not counts:
-        return {}
-    with numpy.load(found.path(_BEST), allow_pickle=False) as kept:
-        arrays = iter([kept[str(n)] for n in range(len(kept.files))])
-    return {int(number): [next(arrays) for _ in range(count)] for number, count in counts.items()}
-
-
-def _write(path: str, arrays: List[Any]) -> None:
-    """Kinds that numpy does not have, such as bfloat16, go as bytes."""
-    plain = [a if a.dtype.kind in "biufc" else a.view(f"u{a.dtype.itemsize}") for a in arrays]
-    numpy.savez(path, **{str(n): a for n, a in enumerate(plain)})

@@ -25,8 +25,10 @@ class Writer(Protocol):
     rhythm: Rhythm
     numbers_the_rest_anew: bool  # whether the first batch of what is left of an epoch is number 0
 
+    def settle(self, model: Any) -> None: ...  # so that its variables can be read
+
     def save(
-        self, model: Any, state: Dict[str, Any], best: Dict[int, List[Any]], *, waits: bool
+        self, model: Any, state: Dict[str, Any], best: Dict[int, List[Any]], chance: Dict[str, Any], *, waits: bool
     ) -> float: ...  # returns for how long training stood
 
     def is_due(self) -> bool: ...
@@ -189,6 +191,7 @@ class Saving:
             raise SystemExit(STOPPED_EXIT_CODE)
 
     def _save(self, *, is_over: bool = False, waits: bool) -> None:
+        self._writer.settle(self._model)
         optimizer = self._model.optimizer
         try:
             rate: Optional[float] = float(numpy.asarray(optimizer.learning_rate))
@@ -210,7 +213,8 @@ class Saving:
             for number, callback in enumerate(self._callbacks)
             if getattr(callback, "best_weights", None) is not None
         }
-        self._save_seconds = self._writer.save(self._model, state, best, waits=waits)
+        chance = self._course.chance() if self._course is not None else {}
+        self._save_seconds = self._writer.save(self._model, state, best, chance, waits=waits)
         if self._meter is not None:
             self._meter.aside(self._save_seconds)
         self._writer.rhythm.saved(self._save_seconds)

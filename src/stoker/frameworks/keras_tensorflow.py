@@ -35,6 +35,8 @@ def prepare_tensorflow(tensorflow: ModuleType) -> None:
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     if asked() and backend == "tensorflow" and first_use({"keras"}, main_file()) is not None:
         import_module("tf_keras" if _is_legacy() else "keras")
+    elif backend != "tensorflow" and os.environ.get("STOKER_CHECKPOINTS"):
+        tensorflow.random.set_seed(cluster_of(os.environ).seed)  # its datasets shuffle as in the attempt before
 
 
 def _is_legacy() -> bool:
@@ -58,18 +60,29 @@ def prepare_keras(keras: ModuleType) -> None:
     if backend == "tensorflow":
         if not _is_legacy():
             _distribute(keras, is_legacy=False)
-    elif os.environ.get("STOKER_CHECKPOINTS") and not saves_itself():
+    elif backend in ("jax", "torch"):
+        _prepare_backend(keras, backend)
+    elif asked() or os.environ.get("STOKER_CHECKPOINTS"):
         raise Refused(
-            f"--checkpoints is for fit of Keras on TensorFlow, and this is on {backend}",
-            "leave it out, or save by stoker.checkpoint.State in a loop of the program's own",
+            f"Keras on {backend} is neither distributed nor saved without a change to the program",
+            "use Keras on TensorFlow, JAX or PyTorch (KERAS_BACKEND), or leave out --distribute and --checkpoints",
         )
-    elif backend == "jax" and asked():
-        _distribute_jax(keras)
-    elif asked() and cluster_of(os.environ).replicas > 1:
+
+
+def _prepare_backend(keras: ModuleType, backend: str) -> None:
+    """JAX or PyTorch."""
+    if backend == "torch" and asked() and cluster_of(os.environ).replicas > 1:
         raise Refused(
             f"Keras on {backend} is not distributed without a change to the program",
             "use Keras on TensorFlow or JAX (KERAS_BACKEND), or --distribute none",
         )
+    folder = _checkpoint_folder()
+    if folder:
+        from .keras_backend_resume import BackendResume
+
+        BackendResume(keras, cluster_of(os.environ), folder, Rhythm(os.environ)).put_in_place()
+    if backend == "jax" and asked():
+        _distribute_jax(keras)
 
 
 def _is_of_a_library() -> bool:
@@ -189,23 +202,30 @@ def _serve(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> None:
 
 def _resume(keras: ModuleType, tensorflow: Any, cluster: Cluster, *, is_legacy: bool) -> Optional[Resume]:
     """What saves and goes on, if that is asked for."""
-    every = os.environ.get("STOKER_CHECKPOINTS", "")
-    if not every or cluster.rank < 0 or saves_itself():
-        return None
-    folder = os.environ.get("STOKER_CHECKPOINT_DIR", "")
+    folder = _checkpoint_folder()
     if not folder:
-        raise Refused(
-            "--checkpoints has nowhere to write: the job has no directory",
-            "give --job-dir gs://BUCKET/FOLDER or --job-dir /FOLDER",
-        )
+        return None
     kind: Callable[..., Resume]
     if is_legacy:
         from .tf_keras_resume import TfKerasResume as kind
 
         keras.backend.experimental.enable_tf_random_generator()  # whose state can be saved
     else:
-        from .keras_resume import Resume as kind
-    return kind(keras, tensorflow, cluster, os.path.join(folder, "fit"), Rhythm(os.environ))
+        from .keras_tensorflow_resume import TensorflowResume as kind
+    return kind(keras, tensorflow, cluster, folder, Rhythm(os.environ))
+
+
+def _checkpoint_folder() -> str:
+    """Where `fit` is saved; empty: it is not. Raises Refused where it should be, and there is no such place."""
+    if not os.environ.get("STOKER_CHECKPOINTS") or cluster_of(os.environ).rank < 0 or saves_itself():
+        return ""
+    folder = os.environ.get("STOKER_CHECKPOINT_DIR", "")
+    if not folder:
+        raise Refused(
+            "--checkpoints has nowhere to write: the job has no directory",
+            "give --job-dir gs://BUCKET/FOLDER or --job-dir /FOLDER",
+        )
+    return os.path.join(folder, "fit")
 
 
 def _mirrored(tensorflow: Any, cluster: Cluster) -> Any:

@@ -49,9 +49,12 @@ class Source:
         if self.keeps_its_place and state["data"] is not None:
             self._data.load_state_dict(state["data"])
 
-    def begin(self, passes: int) -> Iterator[Any]:
-        """All of it, once more. `passes`: so many were made by attempts before this one, and none by this one."""
-        return entered(self._data, passes, 0, self._data) if self._is_dataset() else iter(self._data)
+    def begin(self, passes: int, done: int = 0) -> Iterator[Any]:
+        """All of it, once more. `passes`: so many were made by attempts before this one, and none by this one.
+
+        `done`: batches of a dataset of TensorFlow that are left out.
+        """
+        return entered(self._data, passes, done, self._data) if self._is_dataset() else iter(self._data)
 
     def enter(self, begun: Dict[str, Any], now: Dict[str, Any], done: int, passes: int) -> Iterator[Any]:
         """What is left after so many batches. `begun`: its state when the first was asked for; `now`: when the next is."""

@@ -10,58 +10,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Dict, Iterator, List, Optional
 
-from .keras_order import Course, Place, Reached, Read
+from .keras_order import Course, Place
 from .keras_passes import Passes, is_generator
-from .keras_resume import Resume
+from .keras_tensorflow_resume import TensorflowResume
 
 _READERS = "tf_keras.src.engine.data_adapter"
-
-
-class TfKerasResume(Resume):
-    """Stands around `fit` of tf_keras."""
-
-    numbers_the_rest_anew = False
-    has_paths = False
-
-    def _is_stream(self, asked: Dict[str, Any]) -> bool:
-        data: Any = asked["x"]
-        return isinstance(data, self._tensorflow.data.Dataset) or is_generator(data)
-
-    def _passes(self, asked: Dict[str, Any], owed: List[Read], reached: Reached, done: int) -> Course:
-        return TfKerasPasses(self._tensorflow, asked, owed, reached, done)
-
-    @contextmanager
-    def _entering(self, model: Any, place: Place, course: Optional[Course]) -> Iterator[None]:
-        steps = place.done // course.batch if course is not None else 0
-        model._maybe_load_initial_counters_from_ckpt = lambda *_: (place.epoch, steps)
-        try:
-            with super()._entering(model, place, course):
-                yield
-        finally:
-            del model._maybe_load_initial_counters_from_ckpt
-
-    def _optimizers(self, model: Any) -> List[Any]:
-        legacy = self._keras.optimizers.legacy.Optimizer
-        own = [value for value in vars(model).values() if isinstance(value, legacy)]
-        return list({id(one): one for one in (*super()._optimizers(model), *own)}.values())
-
-    def _variables(self, model: Any) -> List[Any]:
-        """With the states of what layers draw random numbers from, which are no weights there."""
-        sources = [getattr(layer, "_random_generator", None) for layer in model._flatten_layers()]
-        generators = [getattr(source, "_generator", None) for source in sources]
-        return [*super()._variables(model), *(one.state for one in generators if one is not None)]
-
-    def _metrics(self, model: Any) -> List[Any]:
-        if model.distribute_strategy.num_replicas_in_sync > 1:
-            return []
-        return [variable for metric in model.metrics for variable in metric.variables]
-
-    def _count_once(self, model: Any, batch: Any) -> None:
-        x, y, weight = self._keras.utils.unpack_x_y_sample_weight(batch)
-        told = model(x, training=False)
-        model.compute_loss(x, y, told, weight)
-        model.compute_metrics(x, y, told, weight)
-        model.reset_metrics()
 
 
 class TfKerasPasses(Passes):
@@ -100,3 +53,48 @@ class TfKerasPasses(Passes):
         self._is_over = self._is_read and self._reader._adapter.should_recreate_iterator()
         self.found_steps = (self._reader._inferred_steps or 0) if self.count == math.inf else 0
         self._done = 0
+
+
+class TfKerasResume(TensorflowResume):
+    """Stands around `fit` of tf_keras."""
+
+    passes = TfKerasPasses
+    numbers_the_rest_anew = False
+    has_paths = False
+
+    def _is_stream(self, asked: Dict[str, Any]) -> bool:
+        data: Any = asked["x"]
+        return isinstance(data, self._tensorflow.data.Dataset) or is_generator(data)
+
+    @contextmanager
+    def _entering(self, model: Any, place: Place, course: Optional[Course]) -> Iterator[None]:
+        steps = place.done // course.batch if course is not None else 0
+        model._maybe_load_initial_counters_from_ckpt = lambda *_: (place.epoch, steps)
+        try:
+            with super()._entering(model, place, course):
+                yield
+        finally:
+            del model._maybe_load_initial_counters_from_ckpt
+
+    def _optimizers(self, model: Any) -> List[Any]:
+        legacy = self._keras.optimizers.legacy.Optimizer
+        own = [value for value in vars(model).values() if isinstance(value, legacy)]
+        return list({id(one): one for one in (*super()._optimizers(model), *own)}.values())
+
+    def _variables(self, model: Any) -> List[Any]:
+        """With the states of what layers draw random numbers from, which are no weights there."""
+        sources = [getattr(layer, "_random_generator", None) for layer in model._flatten_layers()]
+        generators = [getattr(source, "_generator", None) for source in sources]
+        return [*super()._variables(model), *(one.state for one in generators if one is not None)]
+
+    def _metrics(self, model: Any) -> List[Any]:
+        if self._replicas(model) > 1:
+            return []
+        return [variable for metric in model.metrics for variable in metric.variables]
+
+    def _count_once(self, model: Any, batch: Any) -> None:
+        x, y, weight = self._keras.utils.unpack_x_y_sample_weight(batch)
+        told = model(x, training=False)
+        model.compute_loss(x, y, told, weight)
+        model.compute_metrics(x, y, told, weight)
+        model.reset_metrics()
