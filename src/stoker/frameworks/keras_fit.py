@@ -8,11 +8,12 @@ from typing import Any, Callable, Dict, Optional
 
 from . import truth
 from .cluster import Cluster
+from .keras_average import Average
 from .keras_chief import Rates, throw_away, writing_chief
 from .keras_own import Own
 from .keras_resume import Resume
 from .steps import meter
-from .words import say
+from .words import Refused, say
 
 _DEFAULT_BATCH = 32  # of Keras
 _NAMES = {"CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy"}  # the one that programs know
@@ -43,6 +44,7 @@ class Fit:
         self._signature = inspect.signature(self._original)
         self._rates = Rates(self._count)
         self._own: Optional[Own] = None
+        self._average = Average(tensorflow)
         if strategy is None:
             return
         kinds = tensorflow.VariableSynchronization.ON_READ, tensorflow.VariableAggregation.ONLY_FIRST_REPLICA
@@ -66,7 +68,11 @@ class Fit:
             return fit._run(model, *args, **words)
 
         self._keras.Model.fit = stand_in
+        if self._strategy is not None:
+            for name in ("evaluate", "predict"):
+                setattr(self._keras.Model, name, self._by_examples(getattr(self._keras.Model, name)))
         if self._strategy is not None and hasattr(self._keras, "Variable"):
+            self._average.put_in_place()
             for number in (int, float):  # those of Keras fail for one that is on several devices
                 setattr(self._keras.Variable, f"__{number.__name__}__", _reads_as(number))
         if not self._cluster.is_chief and self._strategy is not None:
@@ -78,7 +84,7 @@ class Fit:
         data: Any = asked.get("x")
         if self._strategy is None:
             return self._train(model, bound, data)
-        self._scale_batch(asked)
+        self._scale_batch(model, asked)
         notes = self._rates.scale(model.optimizer)
         seen: Dict[str, Any] = {}
         step = model.train_step if self._own is None else self._own.timed(model, model.train_step)
@@ -88,9 +94,11 @@ class Fit:
             context = self._tensorflow.distribute.get_replica_context()
             batch = next(iter(self._tensorflow.nest.flatten(data)), None)
             seen["replicas"] = context.num_replicas_in_sync if context is not None else 1
+            examples = None
             if batch is not None and batch.shape.rank:
                 self._batch.assign(self._tensorflow.shape(batch, out_type=self._tensorflow.int64)[0])
-            return step(data)
+                examples = self._tensorflow.cast(self._tensorflow.shape(batch)[0], self._tensorflow.float32)
+            return self._average.stepped(model, examples, lambda: step(data))
 
         model.train_step = train_step
         asked["callbacks"] = self._callbacks(asked.get("callbacks"), seen, notes)
@@ -109,7 +117,7 @@ class Fit:
 
     # The batch
 
-    def _scale_batch(self, asked: Dict[str, Any]) -> None:
+    def _scale_batch(self, model: Any, asked: Dict[str, Any]) -> None:
         """As many examples for each replica as the program would give one device, and so the fewer steps."""
         count = self._count
         data: Any = asked.get("x")
@@ -117,18 +125,20 @@ class Fit:
             size = batch_of(self._tensorflow, data)
             if not size:
                 say("the batch of its dataset is not known: it is shared among the replicas as it is")
+                asked["x"] = by_examples(self._tensorflow, data)
                 return
+            self._check_last(model, examples_of(self._tensorflow, data), size * count)
             asked["x"] = _rebatched(self._tensorflow, data, size * count, self._own)
             checked: Any = asked.get("validation_data")
             if self._is_dataset(checked):
                 size = batch_of(self._tensorflow, checked)
-                asked["validation_data"] = (
-                    _rebatched(self._tensorflow, checked, size * count, None) if size else checked
-                )
+                found = _rebatched(self._tensorflow, checked, size * count, None) if size else checked
+                asked["validation_data"] = by_examples(self._tensorflow, found)
                 if asked.get("validation_steps"):
                     asked["validation_steps"] = -(-asked["validation_steps"] // count)
         elif hasattr(data, "shape") or isinstance(data, (list, tuple, dict)):
             asked["batch_size"] = (asked.get("batch_size") or _DEFAULT_BATCH) * count
+            self._check_last(model, _trained_on(self._tensorflow, asked), asked["batch_size"])
             if asked.get("validation_batch_size"):
                 asked["validation_batch_size"] *= count
         else:
@@ -136,6 +146,31 @@ class Fit:
             return
         if asked.get("steps_per_epoch"):
             asked["steps_per_epoch"] = -(-asked["steps_per_epoch"] // count)
+
+    def _check_last(self, model: Any, examples: int, batch: int) -> None:
+        """Raise Refused for BatchNorm where the last batch of an epoch has none for some replica. `examples`: 0: not known."""
+        last, count = examples % batch, self._count
+        if not last or -(-last // count) * (count - 1) < last:
+            return
+        if any("BatchNormalization" in type(layer).__name__ for layer in model._flatten_layers()):
+            raise Refused(
+                f"the last batch of an epoch has {last} of its {examples} examples, too few for {count} replicas, and "
+                "BatchNormalization needs one on each",
+                f"leave {last} out, or take another batch_size",
+            )
+
+    def _by_examples(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """`evaluate` or `predict`, whose dataset is shared out by examples: by files, TensorFlow would take others or fail."""
+        signature = inspect.signature(method)
+
+        @functools.wraps(method)
+        def stand_in(model: Any, *args: Any, **words: Any) -> Any:
+            bound = signature.bind(model, *args, **words)
+            if self._is_dataset(bound.arguments.get("x")):
+                bound.arguments["x"] = by_examples(self._tensorflow, bound.arguments["x"])
+            return method(*bound.args, **bound.kwargs)
+
+        return stand_in
 
     def _is_dataset(self, data: Any) -> bool:
         return isinstance(data, self._tensorflow.data.Dataset)
@@ -201,13 +236,40 @@ _AS_MANY = frozenset("Prefetch Options Map ParallelMap Cache MemoryCache Shuffle
 
 def _rebatched(tensorflow: Any, dataset: Any, size: int, own: Optional[Own]) -> Any:
     """In batches of so many. TensorFlow forgets how many these are, and would look for their end within a step."""
-    found, below = (dataset if own is None else own.watched(dataset)).rebatch(size), dataset
+    found = (dataset if own is None else own.watched(dataset)).rebatch(size)
+    examples = examples_of(tensorflow, dataset)
+    if not examples:
+        return found
+    return found.apply(tensorflow.data.experimental.assert_cardinality(-(-examples // size)))
+
+
+def examples_of(tensorflow: Any, dataset: Any) -> int:
+    """How many examples are in its batches; 0: that is not known, or the last ones are left out."""
+    below = dataset
     while _kind(below) in _AS_MANY and hasattr(below, "_input_dataset"):
         below = below._input_dataset
     examples = int(below._input_dataset.cardinality()) if _kind(below) in ("Batch", "ParallelBatch") else 0
-    if examples <= 0 or int(dataset.cardinality()) != -(-examples // batch_of(tensorflow, dataset)):
-        return found  # not known, or the last one is left out
-    return found.apply(tensorflow.data.experimental.assert_cardinality(-(-examples // size)))
+    is_whole = examples > 0 and int(dataset.cardinality()) == -(-examples // batch_of(tensorflow, dataset))
+    return examples if is_whole else 0
+
+
+def _trained_on(tensorflow: Any, asked: Dict[str, Any]) -> int:
+    """How many of the arrays' examples are, without those that are split off; 0: that is not known."""
+    parts = tensorflow.nest.flatten(asked["x"])
+    if asked.get("steps_per_epoch") or not parts or not len(getattr(parts[0], "shape", ())):
+        return 0
+    split = asked.get("validation_split") if asked.get("validation_data") is None else None
+    return int(parts[0].shape[0] * (1.0 - (split or 0.0)))
+
+
+def by_examples(tensorflow: Any, dataset: Any) -> Any:
+    """A dataset that is shared out by its examples, unless the program says how."""
+    policy: Any = tensorflow.data.experimental.AutoShardPolicy
+    if dataset.options().experimental_distribute.auto_shard_policy != policy.AUTO:
+        return dataset
+    options = tensorflow.data.Options()
+    options.experimental_distribute.auto_shard_policy = policy.DATA
+    return dataset.with_options(options)
 
 
 def _kind(dataset: Any) -> str:

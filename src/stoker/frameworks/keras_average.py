@@ -1,0 +1,109 @@
+"""What replicas of Keras on TensorFlow average so that they train as one device would with the whole batch.
+
+Keras adds gradients up, and has every loss of its own divided by the number of replicas beforehand: a loss that a `train_step`
+computes by itself is not, and its gradients would be as many times too large; nor is a last batch right of which one replica has
+more examples than another. Here losses are left as they are, and gradients are averaged, by the examples of each replica.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from importlib import import_module
+from typing import Any, Callable, List, Optional
+
+
+class Average:
+    """Of the replicas of a strategy."""
+
+    def __init__(self, tensorflow: Any) -> None:
+        self._tensorflow = tensorflow
+        self._step = threading.local()  # replicas of one process are traced in threads
+
+    def put_in_place(self) -> None:
+        """Let Keras 3 average. Versions that are made otherwise are left as they are."""
+        try:
+            losses: Any = import_module("keras.src.losses.loss")
+            optimizer: Any = import_module("keras.src.optimizers.base_optimizer").BaseOptimizer
+            reduces: Any = import_module("keras.src.backend.tensorflow.optimizer").TFOptimizer
+            reduce, clip = losses.reduce_values, optimizer._clip_gradients
+            known = losses.scale_loss_for_distribution, losses.unscale_loss_for_distribution
+        except (ImportError, AttributeError):
+            return
+        if not all(map(callable, (*known, reduces._all_reduce_sum_gradients))):
+            return
+
+        @functools.wraps(reduce)
+        def reduce_values(values: Any, sample_weight: Any = None, reduction: str = "sum_over_batch_size") -> Any:
+            found = reduce(values, sample_weight, reduction)
+            return found * self._replicas(found.dtype) if reduction == "sum" and values.shape.rank else found
+
+        @functools.wraps(clip)
+        def clip_averaged(own: Any, gradients: Any) -> Any:
+            """What is clipped is the gradient of all."""
+            return clip(own, self.averaged(list(gradients)))
+
+        losses.scale_loss_for_distribution = losses.unscale_loss_for_distribution = lambda value: value
+        losses.reduce_values = reduce_values
+        optimizer._clip_gradients = clip_averaged
+        reduces._all_reduce_sum_gradients = lambda own, pairs: list(pairs)
+
+    def stepped(self, model: Any, examples: Optional[Any], step: Callable[[], Any]) -> Any:
+        """Do a step of one replica. `examples`: how many it has, as a tensor; None: that is not known."""
+        self._step.examples = examples
+        try:
+            told = step()
+            self._average_statistics(model)
+        finally:
+            self._step.examples = None
+        return told
+
+    def averaged(self, gradients: List[Any]) -> List[Any]:
+        """Those of all replicas. What some variable has none of stays None."""
+        context = self._tensorflow.distribute.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1:
+            return gradients
+        there = [one for one in gradients if one is not None]
+        found = iter(self._mean(context, there) if there else ())
+        return [None if one is None else next(found) for one in gradients]
+
+    def _mean(self, context: Any, values: List[Any]) -> List[Any]:
+        tensorflow = self._tensorflow
+        examples = getattr(self._step, "examples", None)
+        if examples is None or any(
+            one.dtype == tensorflow.float16 for one in values
+        ):  # which cannot hold large products
+            reduced = context.all_reduce(tensorflow.distribute.ReduceOp.SUM, values)
+            return [_times(tensorflow, one, 1.0 / context.num_replicas_in_sync) for one in reduced]
+        weighted = [_times(tensorflow, one, examples) for one in values]
+        *reduced, count = context.all_reduce(tensorflow.distribute.ReduceOp.SUM, [*weighted, examples])
+        return [_times(tensorflow, one, 1.0 / count) for one in reduced]
+
+    def _average_statistics(self, model: Any) -> None:
+        """What BatchNorm has seen, for each replica sees its own: all evaluate alike then, and one copy of them is saved."""
+        tensorflow = self._tensorflow
+        context = tensorflow.distribute.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1:
+            return
+        kept = [
+            variable
+            for layer in model._flatten_layers()
+            for variable in (getattr(layer, "moving_mean", None), getattr(layer, "moving_variance", None))
+            if variable is not None and layer.trainable
+        ]
+        if not kept:
+            return
+        values = [tensorflow.convert_to_tensor(variable) for variable in kept]
+        (flat,) = self._mean(context, [tensorflow.concat([tensorflow.reshape(one, [-1]) for one in values], 0)])
+        for variable, value in zip(kept, tensorflow.split(flat, [int(one.shape.num_elements()) for one in values])):
+            variable.assign(tensorflow.reshape(value, variable.shape))
+
+    def _replicas(self, kind: Any) -> Any:
+        return self._tensorflow.cast(self._tensorflow.distribute.get_strategy().num_replicas_in_sync, kind)
+
+
+def _times(tensorflow: Any, value: Any, number: Any) -> Any:
+    """One replica may have no examples, and no number for their mean: it counts for nothing then."""
+    if isinstance(value, tensorflow.IndexedSlices):
+        return tensorflow.IndexedSlices(_times(tensorflow, value.values, number), value.indices, value.dense_shape)
+    return tensorflow.math.multiply_no_nan(value, tensorflow.cast(number, value.dtype))
