@@ -59,8 +59,40 @@ class Ends(keras.callbacks.Callback):
             os.kill(os.getpid(), int(sys.argv[2]))
 model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
 model.compile("sgd", "mse")
-model.fit(Batches(), epochs=4, verbose=0, callbacks=[Ends()])
+model.fit(Batches(workers=2), epochs=4, verbose=0, callbacks=[Ends()])
 print("steps", int(model.optimizer.iterations.numpy()))
+"""
+NUMBERED = """
+import os, sys, threading, keras, numpy as np
+keras.utils.set_random_seed(7)
+mark = os.environ["STOKER_JOB_DIR"] + "/mark"
+class Batches(keras.utils.PyDataset):
+    def __init__(self):
+        super().__init__()
+        chance = np.random.default_rng(0)
+        self.images, self.order = chance.normal(size=(95, 5)).astype("float32"), np.arange(95)
+    def __len__(self):
+        return 10
+    def __getitem__(self, number):
+        some = self.order[number * 10 : number * 10 + 10]
+        return self.images[some], self.images[some].sum(1, keepdims=True)
+    def on_epoch_end(self):
+        np.random.shuffle(self.order)
+class Ends(keras.callbacks.Callback):
+    steps = 0
+    def on_train_batch_end(self, batch, logs=None):
+        Ends.steps += 1
+        for thread in threading.enumerate():
+            if thread.name == "stoker-checkpoint":
+                thread.join()
+        if Ends.steps == int(sys.argv[1]) and not os.path.exists(mark):
+            open(mark, "w").close()
+            os.kill(os.getpid(), int(sys.argv[2]))
+model = keras.Sequential([keras.layers.Dense(8, activation="tanh"), keras.layers.Dropout(0.2), keras.layers.Dense(1)])
+model.compile(keras.optimizers.Adam(0.01), "mse")
+told = model.fit(Batches(), epochs=5, verbose=0, callbacks=[Ends()], class_weight=None)
+print(told.epoch, told.history)
+print("weights", sum(float(np.abs(weights).sum()) for weights in model.get_weights()), "steps", int(model.optimizer.iterations))
 """
 MUCH = """
 import os, sys, threading, keras, numpy as np
@@ -276,6 +308,18 @@ def test_what_cannot_be_entered_in_its_middle_is_saved_after_each_epoch(tmp_path
     done = run(25, signal.SIGKILL, STOKER_CHECKPOINTS="auto")
     assert done.returncode == 0 and "goes on at step 20: epoch 3, from its beginning" in done.stderr, done.stderr
     assert "steps 40" in done.stdout
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("backend", "step"), [("tensorflow", 23), ("torch", 38)])
+def test_batches_with_numbers_are_entered_where_they_were(tmp_path: Path, backend: str, step: int) -> None:
+    """They shuffle themselves at the end of an epoch, and Keras shuffles their numbers."""
+    whole = Runs(tmp_path / "whole", NUMBERED)(0, KERAS_BACKEND=backend)
+    run = Runs(tmp_path / "killed", NUMBERED)
+    assert run(step, signal.SIGKILL, KERAS_BACKEND=backend).returncode == -signal.SIGKILL
+    done = run(step, signal.SIGKILL, KERAS_BACKEND=backend)
+    assert done.returncode == 0 and done.stdout == whole.stdout and results(done.stdout), whole.stderr + done.stderr
+    assert re.search(r"goes on at step \d+: epoch \d, [1-9]\d* batches into it", done.stderr)
 
 
 @pytest.mark.campaign

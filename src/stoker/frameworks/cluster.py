@@ -41,7 +41,7 @@ def cluster_of(variables: Mapping[str, str]) -> Cluster:
         devices=devices,
         is_pretended=bool(devices) and "STOKER_VIRTUAL_NODE" in variables,
         servers=_servers(variables),
-        seed=zlib.crc32(variables.get("STOKER_JOB_ID", "").encode()),
+        seed=zlib.crc32((variables.get("STOKER_SEED") or variables.get("STOKER_JOB_ID", "")).encode()),
     )
 
 

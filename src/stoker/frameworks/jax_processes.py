@@ -35,18 +35,23 @@ def prepare_jax(jax: Any) -> None:
             "the precision of JAX is in the types of its arrays, which the program chooses", "leave --precision out"
         )
     cluster = cluster_of(os.environ)
-    if choose_jax(asked, cluster) == "none":
+    way = choose_jax(asked, cluster)
+    if cluster.rank < 0 or asked == "none" or cluster.replicas == 1:
         return
     own = first_use({"distributed.initialize"}, main_file())
     if own is not None:
         truth.left(f"the program distributes itself ({own})")
         return
     if asked == "auto" and first_use(SHARES, main_file()) is None:
+        what = f"have each of the {cluster.processes} processes train by itself"
         raise Refused(
-            f"the program computes on one device, and JAX would have each of the {cluster.processes} processes train by itself",
+            "the program computes on one device, and JAX would "
+            + (what if cluster.processes > 1 else f"leave the other {cluster.devices - 1} of the machine alone"),
             "share its arrays among all devices (jax.sharding, jax.make_array_from_process_local_data), use Keras on JAX, "
             "or say --distribute jax if a library does that",
         )
+    if way == "none":
+        return  # one process, which has all devices in sight
     if not cluster.devices or cluster.is_pretended:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(os.environ["JAX_COORDINATOR_ADDRESS"], cluster.processes, cluster.rank)

@@ -39,6 +39,7 @@ class Keeping:
         self._has_stepped = False
         self._waited_batches = 0
         self._steps_by_itself = True
+        self._trained_before = 0  # steps that optimizers took, in attempts before this one
 
     @property
     def is_chief(self) -> bool:
@@ -84,12 +85,14 @@ class Keeping:
         assert saving is not None
         saving.wait()
         self.own.extra = extra
+        measures = meter()
+        if measures is not None and measures.step_count:  # of which each may take several batches
+            told = {**told, "step": self._trained_before + measures.step_count}
         saved = saving.start(step, {**told, "parts": self._kinds_by_name()}, [kind.stage for kind in self._kinds])
         if waits:
             saved.has_written.wait()
             (saved.is_given_up,) = map(bool, self.together.most([float(saved.has_failed)]))
             saving.wait()
-        measures = meter()
         if measures is not None:
             measures.aside(saved.stall_seconds)
         return saved
@@ -200,7 +203,8 @@ class Keeping:
             raise Refused(
                 f"the checkpoint of step {found.step} cannot be read: {error}", "see whether its folder is there"
             ) from None
-        tell_resumed(found.step)
+        self._trained_before = found.state.get("step", found.step)
+        tell_resumed(self._trained_before)
 
 
 def is_filled(value: Any) -> bool:

@@ -14,6 +14,7 @@ from contextlib import nullcontext, suppress
 from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
 
 from . import keras_files as files
+from . import keras_numbered as numbered
 from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
 from .interval import Rhythm
@@ -84,19 +85,19 @@ class Resume(ABC):
                 self._owed.setdefault(id(data), (data, []))[1].append(read)
                 return self._as_it_was(model, history)
             tell_resumed(found.state["step"])
-        is_array = self._is_arrays(asked)
-        is_read = not is_array and self._is_stream(asked)
+        unit = self._unit(asked)
         if found is not None:
-            place, reached = self._entered(
-                model, found, place, reached, "examples" if is_array else "steps" if is_read else ""
-            )
+            place, reached = self._entered(model, found, place, reached, unit)
         known = {**found.state, "best_weights": best} if found is not None else {}
         saving = Saving(self, model, place, history, asked["callbacks"], known)
         course: Optional[Course] = None
-        if is_array:
+        if unit == "examples":
             batch = asked.get("batch_size") or _DEFAULT_BATCH
             course = self._in_order(asked, batch, call, lambda: saving.place)
-        elif is_read:
+        elif unit == "batches":
+            seed = abs(self._seed()), call
+            course = numbered.put_in_order(self._keras, asked, seed, lambda: saving.place, self._chance)
+        elif unit == "steps":
             _, owed = self._owed.pop(id(data), (data, []))
             course = self._passes(asked, owed, reached, place.done)
             course.found_steps = found.state.get("found_steps", 0) if found is not None else 0
@@ -110,6 +111,14 @@ class Resume(ABC):
         saving.end(asked.get("epochs", 1))
         told.epoch, told.history = saving.history["epoch"], saving.history["history"]
         return told
+
+    def _unit(self, asked: Dict[str, Any]) -> str:
+        """What places within an epoch are counted in; empty: it cannot be entered."""
+        if self._is_arrays(asked):
+            return "examples"
+        if numbered.is_numbered(self._keras, asked):
+            return "batches"
+        return "steps" if self._is_stream(asked) else ""
 
     # What differs between Keras 3 and tf_keras
 
@@ -239,7 +248,9 @@ class Resume(ABC):
                 build_optimizers(self._keras, model)  # its steps call the models that it is made of
                 return True
             if not model.built:
-                model(self._first(asked))
+                data = asked["x"]
+                is_numbered = numbered.is_numbered(self._keras, asked)
+                model(numbered.inputs_of(data) if is_numbered else self._first(asked))
             for optimizer in [model.optimizer] if model.optimizer is not None else []:
                 build = getattr(optimizer, "build", None) or optimizer._create_all_weights  # those of long ago
                 build(model.trainable_variables)
@@ -255,7 +266,8 @@ class Resume(ABC):
     def _build_metrics(self, model: Any, asked: Dict[str, Any]) -> None:
         """Make their variables now, as Keras would at the first step."""
         try:
-            self._count_once(model, self._zeros(asked))
+            is_numbered = numbered.is_numbered(self._keras, asked)
+            self._count_once(model, numbered.first_of(asked["x"]) if is_numbered else self._zeros(asked))
         except Exception:
             return  # then they count what is left of the epoch alone
 

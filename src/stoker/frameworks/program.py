@@ -48,6 +48,24 @@ def first_use(names: Container[str], file: str) -> Optional[Use]:
 
     Its own modules are looked through, too: those beside the file. None: it uses none, or cannot be read.
     """
+    for this, tree in _sources(file):
+        found = min((use for use in _uses(tree) if use[1] in names), default=None)
+        if found is not None:
+            return Use(found[1], found[0], this)
+    return None
+
+
+def says(words: Container[str], file: str) -> bool:
+    """Whether one of these is a text in a program, such as the name of a variable of its surroundings."""
+    return any(
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in words
+        for _, tree in _sources(file)
+        for node in ast.walk(tree)
+    )
+
+
+def _sources(file: str) -> Iterator[Tuple[str, ast.AST]]:
+    """The file in which a program begins, and those of its own modules, parsed."""
     seen, ahead = {file}, [file]
     while ahead and len(seen) < _MOST_FILES:
         this = ahead.pop(0)
@@ -56,14 +74,11 @@ def first_use(names: Container[str], file: str) -> Optional[Use]:
                 tree = ast.parse(source.read())
         except (OSError, ValueError, SyntaxError, RecursionError):
             continue
-        found = min((use for use in _uses(tree) if use[1] in names), default=None)
-        if found is not None:
-            return Use(found[1], found[0], this)
+        yield this, tree
         for path in _own_modules(tree, os.path.dirname(os.path.abspath(file))):
             if path not in seen:
                 seen.add(path)
                 ahead.append(path)
-    return None
 
 
 def imports(package: str) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import zlib
 from contextlib import nullcontext
 from importlib import import_module
-from typing import Any, Callable, Dict, Iterator, List, Set
+from importlib.util import find_spec
+from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Set
 
 from .chance import draw_alike, drawing_alike
 from .cluster import Cluster
@@ -20,17 +22,26 @@ from .words import Refused
 _data: Any = import_module("torch.utils.data")  # the program has imported torch
 
 
+class Model(Protocol):
+    """What is known of what the program trains."""
+
+    def can_train(self) -> bool: ...  # there is an optimizer
+
+    def has_all(self, module: Any) -> bool: ...  # that some optimizer steps
+
+    def has_some(self, module: Any) -> bool: ...
+
+
 class Share:
     """The share of this process."""
 
-    def __init__(
-        self, torch: Any, cluster: Cluster, is_whole_model: Callable[[Any], bool], can_train: Callable[[], bool]
-    ) -> None:
-        """`is_whole_model`: whether a module has all that some optimizer steps. `can_train`: whether there is an optimizer."""
+    def __init__(self, torch: Any, cluster: Cluster, model: "Model", agree: Callable[[str, str], str]) -> None:
+        """`model`: what is known of what is trained. `agree`: tells what the first process has said under a name, if it has."""
         self._torch = torch
         self._cluster = cluster
-        self._is_whole_model = is_whole_model
-        self.can_train = can_train
+        self._model = model
+        self._agree = agree
+        self._seed: Optional[int] = None  # of orders
         self._trains = True
         self._depth = 0  # of calls of Module.train within one another
         self._loaders = 0
@@ -38,6 +49,7 @@ class Share:
         self.was_read = False
         self.was_looked_at = False  # before there was an optimizer
         self.last_was_whole = False
+        self._last_loader = 0
         self.batch_size = 0
         self.at_evaluation: Callable[[Any], None] = lambda module: None
 
@@ -56,7 +68,8 @@ class Share:
         @functools.wraps(read)
         def read_shared(loader: Any) -> Any:
             if isinstance(loader.dataset, Stream):
-                share.note(loader.dataset.begin(share.evaluates()), loader.batch_size or 0)
+                dataset = loader.dataset
+                share.note(dataset.begin(share.evaluates()), loader.batch_size or 0, dataset.loader)
             return read(loader)
 
         @functools.wraps(train)
@@ -67,8 +80,8 @@ class Share:
             finally:
                 share._depth -= 1
                 if not share._depth:
-                    if share._is_whole_model(module):
-                        share._trains = mode
+                    if share._model.has_all(module) if not mode else share._model.has_some(module):
+                        share._trains = mode  # the frozen part of a model may be told to evaluate, and the rest trains
                     if not mode:
                         share.at_evaluation(module)
 
@@ -76,22 +89,32 @@ class Share:
 
     def evaluates(self) -> bool:
         """Whether the program does not train now, as far as can be seen."""
-        return not (self._trains and self.has_gradients() and self.can_train())
+        return not (self._trains and self.has_gradients() and self._model.can_train())
 
     def trains_anew(self) -> None:
         """There is another optimizer: what it steps is trained, whatever was evaluated before."""
         self._trains = True
 
+    def can_train(self) -> bool:
+        """Whether there is an optimizer."""
+        return self._model.can_train()
+
     def has_gradients(self) -> bool:
         """Whether what is computed now could be trained by."""
         return bool(self._torch.is_grad_enabled())
 
-    def note(self, is_whole: bool, batch_size: int) -> None:
+    def trains_on_all(self) -> bool:
+        """Whether what is trained on now was read by everybody: data of training, by a model that is told to evaluate."""
+        is_of_training = self._last_loader in self.trained_on or not self.was_read
+        return self.last_was_whole and is_of_training and self.evaluates()
+
+    def note(self, is_whole: bool, batch_size: int, loader: int) -> None:
         """That data are read now, by everybody all of them or a share."""
-        self.last_was_whole = is_whole
-        self.was_looked_at |= is_whole and not self.can_train()
+        self.last_was_whole, self._last_loader = is_whole, loader
+        self.was_looked_at |= is_whole and not self._model.can_train()
         if not is_whole:
             self.was_read, self.batch_size = True, batch_size
+            self.trained_on.add(loader)
 
     def part(self, indices: List[Any]) -> List[Any]:
         """This process's of all. Some at the beginning are read twice, so that all have as many."""
@@ -106,16 +129,41 @@ class Share:
 
     def drawn(self, sampler: Any, loader: int, epoch: int) -> List[Any]:
         """All that a sampler gives, in the order that it has in all processes: by torch's, Python's or numpy's chance."""
-        seed = (self._cluster.seed + 1_000_003 * loader + epoch) % (1 << 32)
+        seed = (self.seed + 1_000_003 * loader + epoch) % (1 << 32)
         with drawing_alike(seed):
             return list(sampler)
+
+    @property
+    def seed(self) -> int:
+        """What orders are drawn from: the program's, as its first process has set it, or else the job's."""
+        if self._seed is None:
+            self._seed = int(
+                self._agree("seed", str(self._torch.initial_seed()))
+            )  # the job's, where the program sets none
+        return self._seed
+
+    def check_alike(self, sampler: Any, loader: int, drawn: List[Any]) -> None:
+        """Raises Refused where a loader has other examples here than in the first process, such as those of another split."""
+        mine = _sum_of(drawn)
+        dataset = getattr(sampler, "data_source", None)
+        while dataset is not None:
+            mine = zlib.crc32(str(_size_of(dataset)).encode(), mine)
+            if isinstance(dataset, _data.Subset):
+                mine = zlib.crc32(str(_sum_of(dataset.indices)).encode(), mine)
+            dataset = getattr(dataset, "dataset", None)
+        if self._agree(f"data-{loader}", str(mine)) != str(mine):
+            raise Refused(
+                "its data are others than those of the first process: it splits or weighs them by chance that has no seed of its "
+                "own, such as numpy.random.default_rng() or random.Random()",
+                "give that a seed, so that all processes draw the same",
+            )
 
     def _replace(self, asked: Dict[str, Any]) -> None:
         self._loaders += 1
         dataset = asked["dataset"]
         if isinstance(dataset, _data.IterableDataset):
             kind = SizedStream if hasattr(type(dataset), "__len__") else Stream
-            asked["dataset"] = kind(dataset, self._cluster, self._loaders)
+            asked["dataset"] = kind(dataset, self._cluster, self._loaders, lambda: self.seed)
             return
         if asked.get("batch_sampler") is not None:
             if not isinstance(getattr(asked["batch_sampler"], "sampler", None), Part):  # it is that of another loader
@@ -157,12 +205,15 @@ class Part:
 
     def __iter__(self) -> Iterator[Any]:
         self._was_whole, self._was_looked_at = self._share.evaluates(), not self._share.can_train()
-        self._share.note(self._was_whole, self._batch_size)
+        is_first = self._loader not in self._share.trained_on
+        self._share.note(self._was_whole, self._batch_size, self._loader)
         if self._was_whole:
             return iter(self.whole)
         self._epoch += 1
-        self._share.trained_on.add(self._loader)
-        return iter(self._share.part(self._share.drawn(self.whole, self._loader, self._epoch)))
+        drawn = self._share.drawn(self.whole, self._loader, self._epoch)
+        if is_first:
+            self._share.check_alike(self.whole, self._loader, drawn)
+        return iter(self._share.part(drawn))
 
     def __len__(self) -> int:
         """As it will be read, as far as can be seen. Many programs ask before they say that they evaluate."""
@@ -186,6 +237,24 @@ class Part:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.whole, name)
+
+
+def _sum_of(indices: Any) -> int:
+    """The same for the same indices, whatever holds them; for what is no number, by its text."""
+    numpy: Any = import_module("numpy") if find_spec("numpy") else None
+    if numpy is not None:
+        try:
+            return zlib.crc32(numpy.asarray(indices, dtype="int64").tobytes())
+        except (TypeError, ValueError, OverflowError):
+            pass
+    return zlib.crc32(repr([str(one) for one in indices]).encode())
+
+
+def _size_of(dataset: Any) -> int:
+    try:
+        return len(dataset)
+    except Exception:  # whatever a dataset of a stream says
+        return -1
 
 
 def _is_shared(sampler: Any) -> bool:
@@ -212,19 +281,22 @@ class PassNumber:
 class Stream(_data.IterableDataset):  # type: ignore[misc]
     """A dataset that is read from its beginning: of each so many examples in a row one for each process; the rest is nobody's."""
 
-    def __init__(self, dataset: Any, cluster: Cluster, loader: int) -> None:
+    def __init__(self, dataset: Any, cluster: Cluster, loader: int, seed: Callable[[], int]) -> None:
+        """`seed`: what chance begins with, asked for when it is read."""
         super().__init__()
         self.dataset = dataset
         self.pass_number = PassNumber()
         torch: Any = import_module("torch")
-        self._told = torch.zeros(2, dtype=torch.int64).share_memory_()  # also to workers that stay
-        self._seed = cluster.seed + 1_000_003 * loader
+        self._told = torch.zeros(3, dtype=torch.int64).share_memory_()  # also to workers that stay
+        self._of_job = seed
+        self.loader = loader
         self._rank, self._count = cluster.rank, cluster.processes
 
     def begin(self, is_whole: bool) -> bool:
         """A loader is about to read it. Returns whether each process reads all of it."""
         if not is_whole:
             self.pass_number.value += 1
+            self._told[2] = (self._of_job() + 1_000_003 * self.loader) % (1 << 62)
         self._told[0], self._told[1] = int(is_whole), self.pass_number.value
         return is_whole
 
@@ -237,7 +309,7 @@ class Stream(_data.IterableDataset):  # type: ignore[misc]
         if self.is_whole:
             yield from self.dataset
             return
-        seed = self._seed + 7_368_787 * int(self._told[1])
+        seed = (int(self._told[2]) + 7_368_787 * int(self._told[1])) % (1 << 62)
         worker = _data.get_worker_info()
         if worker is not None:  # which draws for nothing else
             draw_alike(seed + worker.id)

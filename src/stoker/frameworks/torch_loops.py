@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from datetime import timedelta
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Dict, List
@@ -29,10 +30,16 @@ from .steps import meter
 from .together import begin_alike, is_aside
 from .torch_data import Share
 from .torch_processes import OWN, must_meet
+from .torch_source import check_can_be_shared, check_its_processes_meet, trains_by_keras
 from .words import Refused, say
 
 _MOST_TRIALS = 10
 """A program may compute gradients so often before it has an optimizer, to look at something."""
+
+_AGREE_SECONDS = 60.0
+"""A process waits for so long for what the first one says."""
+
+_AGREE_SECONDS = 60.0
 
 _LOOK_STEPS = 100
 """Every so many steps it is looked whether all processes are in step."""
@@ -43,7 +50,7 @@ def prepare_torch(torch: ModuleType) -> None:
     precision = os.environ.get("STOKER_PRECISION", "")
     if precision:
         _set_precision(torch, precision)
-    if os.environ.get("STOKER_CHECKPOINTS") and not saves_itself():
+    if os.environ.get("STOKER_CHECKPOINTS") and not (saves_itself() or trains_by_keras()):
         say("--checkpoints does nothing here: a PyTorch loop is saved by stoker.checkpoint.State (docs/checkpoints.md)")
     asked = os.environ.get("STOKER_DISTRIBUTE", "none")
     if asked == "none":
@@ -53,12 +60,14 @@ def prepare_torch(torch: ModuleType) -> None:
     if asked in ("auto", "ddp", "fsdp") and launcher():
         truth.left(f"{launcher()} starts and distributes it")
     elif asked in ("auto", "ddp", "fsdp") and own is not None:
+        check_its_processes_meet(cluster)
         truth.left(f"the program distributes itself ({own})")
         if cluster.processes > 1:
             must_meet(torch, own.name, str(own))
     elif (cluster.servers or cluster.devices > 1) and first_use({"torch"}, main_file()) is None:
         return  # somebody else has imported it: the machines are for another framework
     elif choose_torch(asked, cluster) == "ddp":
+        check_can_be_shared()
         if cluster.devices > 1:
             raise Refused(
                 f"each replica has {cluster.devices} GPUs, and the program starts processes itself, or not at all",
@@ -89,7 +98,7 @@ class Loop:
         self._averaged: set[int] = set()  # optimizers whose gradients are averaged for the next step
         self._steps = 0
         self._meter = meter()
-        self._share = Share(torch, cluster, self._is_whole_model, lambda: bool(self._shapes))
+        self._share = Share(torch, cluster, self, self._agreed)
 
     def put_in_place(self) -> None:
         """Join the others, and stand where the program will pass."""
@@ -120,6 +129,22 @@ class Loop:
             with suppress(Exception):  # the first process has gone before
                 self._store().set(f"stoker-ended-{self._cluster.rank}", str(self._steps))
         self._together.destroy_process_group()
+
+    def can_train(self) -> bool:
+        """Whether there is an optimizer."""
+        return bool(self._shapes)
+
+    def _agreed(self, name: str, mine: str) -> str:
+        """What the first process has said under this name; where it says nothing for long, what this one says."""
+        store, key = self._store(), f"stoker-agreed-{name}"
+        if self._cluster.is_chief:
+            store.set(key, mine)
+            return mine
+        try:
+            store.wait([key], timedelta(seconds=_AGREE_SECONDS))
+            return str(store.get(key).decode())
+        except RuntimeError:  # it goes another way, of which the next step will tell
+            return mine
 
     def _store(self) -> Any:
         return self._together.distributed_c10d._get_default_store()
@@ -242,6 +267,11 @@ class Loop:
                 "an optimizer that computes gradients within its step (a closure) cannot be averaged from outside",
                 "use an optimizer without one, or DistributedDataParallel in the program with --distribute none",
             )
+        if self._share.trains_on_all():
+            raise Refused(
+                "the model is told to evaluate (model.eval()) and trained, so each process reads all of the data",
+                "call model.train() before each epoch, of the model or of the part that is trained",
+            )
         self._average(optimizer)
 
     def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
@@ -284,11 +314,6 @@ class Loop:
     def _look(self, optimizer: Any) -> None:
         """After the first step, and now and then: whether all have the same parameters, and each its own data."""
         torch, count = self._torch, self._cluster.processes
-        if self._share.last_was_whole and self._share.evaluates():
-            raise Refused(
-                "the model is told to evaluate (model.eval()) and trained, so each process reads all of the data",
-                "call model.train() before each epoch",
-            )
         if not self._share.was_read and self._share.was_looked_at:
             raise Refused(
                 "the program began to read its data before it had an optimizer, so that each process reads all of them",
@@ -309,10 +334,15 @@ class Loop:
         if not self._steps or in_step != count:
             truth.tell(self._cluster, "averaged gradients", count, in_step, self._share.batch_size)
 
-    def _is_whole_model(self, module: Any) -> bool:
+    def has_all(self, module: Any) -> bool:
         """Whether it has all that some optimizer steps: a teacher, or the frozen part of a model, has not."""
         ids = set(map(id, module.parameters()))
         return any({id(p) for p in _parameters(optimizer)} <= ids for optimizer in self._optimizers.values())
+
+    def has_some(self, module: Any) -> bool:
+        """Whether it has anything that an optimizer steps."""
+        ids = set(map(id, module.parameters()))
+        return any(id(p) in ids for optimizer in self._optimizers.values() for p in _parameters(optimizer))
 
     def _share_buffers(self, module: Any) -> None:
         """Statistics such as BatchNorm's are each process's own; when the model is evaluated, all use those of the first.

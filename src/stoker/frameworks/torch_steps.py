@@ -146,6 +146,8 @@ class Steps:
         scaler.scale = scale_noted
 
     def _before_backward(self, loss: Any) -> None:
+        if self._is_compiling():  # with the whole step
+            return
         self._go_on()
         if self._has_loader:
             self._meter.waited(self._waited)

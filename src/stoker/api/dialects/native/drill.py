@@ -28,6 +28,9 @@ from .schemas.words import Name, Project, asks
 
 router = a_router("jobs")
 
+SEED = "STOKER_SEED"
+"""What chance begins with where a program is distributed; without it the job's id (frameworks/cluster.py)."""
+
 
 @router.post("/projects/{project}/jobs/{name}:rehearse", responses=declares(JobDetails, 400, 404, 409, 503))
 def rehearse_again(
@@ -50,7 +53,7 @@ def rehearse_again(
         row = site.commands.submit(
             project,
             copy,
-            _pretended(spec, job_dir),
+            _pretended(spec, job, job_dir),
             request=SentRequest(dialect="native", body=json.dumps({"again": job})),
             labels={},
             owner=user(request),
@@ -82,9 +85,10 @@ def interrupt(
     return answer(found)
 
 
-def _pretended(spec: JobSpec, job_dir: str) -> JobSpec:
-    """The same, for virtual nodes, whose accelerators have to be of some type."""
-    return replace(spec, job_dir=job_dir, pool="", groups=tuple(map(_of_one_type, spec.groups)))
+def _pretended(spec: JobSpec, job: str, job_dir: str) -> JobSpec:
+    """The same, for virtual nodes, whose accelerators have to be of some type. What it draws by chance, it draws as the job."""
+    program = replace(spec.program, env={SEED: job, **spec.program.env})
+    return replace(spec, program=program, job_dir=job_dir, pool="", groups=tuple(map(_of_one_type, spec.groups)))
 
 
 def _of_one_type(group: Group) -> Group:

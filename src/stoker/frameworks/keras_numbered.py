@@ -1,0 +1,118 @@
+"""Batches that `fit` asks for by their numbers (keras.utils.PyDataset), so that an epoch can be entered in its middle.
+
+Their order is ours, as that of arrays is. What such an object changes at the end of an epoch, such as a list of indices that it
+shuffles, and its generators of random numbers are kept with the checkpoint.
+"""
+
+from __future__ import annotations
+
+import random
+from importlib import import_module
+from typing import Any, Callable, Dict, Iterator, List
+
+from .chance import draw_from, drawn_so_far
+from .keras_order import Order, Place
+
+numpy: Any = import_module("numpy")  # Keras has brought it
+_ADAPTER = "keras.src.trainers.data_adapters.py_dataset_adapter"
+_MOST_BYTES = 64 << 20
+"""What is larger is the data themselves."""
+
+
+def is_numbered(keras: Any, asked: Dict[str, Any]) -> bool:
+    """Whether `fit` is given batches with numbers, read in its own thread: workers have an order of their own."""
+    kind: Any = getattr(keras.utils, "PyDataset", None)  # Keras 2 has none
+    data = asked["x"]
+    if kind is None or not isinstance(data, kind) or asked.get("steps_per_epoch"):
+        return False
+    adapter: Any = getattr(import_module(_ADAPTER), "PyDatasetAdapter", None)
+    has_workers = data.workers > 1 or (data.workers > 0 and data.use_multiprocessing)
+    return hasattr(adapter, "_finite_generator") and not has_workers and data.num_batches is not None
+
+
+class Numbered(Order):
+    """The order of the batches of one object. Its places are batches."""
+
+    def __init__(
+        self, data: Any, seed: "tuple[int, int]", shuffles: bool, place: Callable[[], Place], kept: Dict[str, Any]
+    ) -> None:
+        """As `Order`. `kept`: what `chance` has told in an earlier attempt; empty: there was none."""
+        super().__init__(seed, int(data.num_batches), 1, shuffles, place)
+        self._data = data
+        self._kept = kept
+        self._has_begun = False
+        self._began_with = {name: value for name, value in vars(data).items() if isinstance(value, int)}
+
+    def begin_epoch(self) -> None:
+        """Keras is about to read for it."""
+        for name, value in self._kept.get("attributes", {}).items():
+            setattr(self._data, name, value)
+        self._has_begun = True
+
+    def begin_reading(self) -> None:
+        """The first batch is about to be read: what Keras has drawn to be able to read is forgotten."""
+        if not self._has_begun:
+            return  # Keras looks at a batch to build the model
+        if self._kept:
+            draw_from(self._kept["chance"])
+        self._kept = {}
+
+    def chance(self) -> Dict[str, Any]:
+        """Where it stands, and what the object has that may change."""
+        before = self._began_with
+        changed = {n: value for n, value in vars(self._data).items() if n in before and value != before[n]}
+        attributes = {n: value for n, value in vars(self._data).items() if _may_change(value)}
+        attributes.update(changed)
+        return {"chance": drawn_so_far(), "attributes": attributes}
+
+
+def put_in_order(
+    keras: Any, asked: Dict[str, Any], seed: "tuple[int, int]", place: Callable[[], Place], kept: Dict[str, Any]
+) -> Numbered:
+    """Let `fit` ask for the batches in an order of ours."""
+    data, convert, nest = asked["x"], keras.ops.convert_to_tensor, import_module("keras.src.tree")
+    kind: Any = import_module(_ADAPTER).PyDatasetAdapter
+    order = Numbered(data, seed, bool(asked.get("shuffle", True)), place, kept)
+
+    class InOrder(kind):  # type: ignore[misc]
+        """Keras' own adapter, but for the order."""
+
+        def _finite_generator(self) -> Iterator[Any]:
+            order.begin_reading()
+            for number in order.indices():
+                yield self._standardize_batch(self.py_dataset[int(number)])
+
+        def get_torch_dataloader(self) -> Iterator[Any]:
+            """Without a loader of PyTorch's around it, which would draw a random number each time."""
+            for batch in self.get_numpy_iterator():
+                yield nest.map_structure(convert, batch, none_is_leaf=False)
+
+    asked["x"] = InOrder(data, class_weight=asked.pop("class_weight", None))
+    asked["shuffle"] = False
+    return order
+
+
+def first_of(data: Any) -> Any:
+    """The batch with the number 0. Chance stands afterwards where it stood."""
+    before = drawn_so_far()
+    batch = data[0]
+    draw_from(before)
+    return tuple(batch) if isinstance(batch, list) else batch
+
+
+def inputs_of(data: Any) -> Any:
+    """Those of that batch, without what is to be learned from them."""
+    batch = first_of(data)
+    return batch[0] if isinstance(batch, tuple) else batch
+
+
+def _may_change(value: Any) -> bool:
+    if isinstance(value, (random.Random, numpy.random.Generator, numpy.random.RandomState)):
+        return True
+    if isinstance(value, numpy.ndarray):
+        return bool(value.ndim == 1 and value.dtype.kind in "iu" and value.nbytes <= _MOST_BYTES)
+    return isinstance(value, list) and _are_numbers(value)
+
+
+def _are_numbers(values: List[Any]) -> bool:
+    return len(values) <= _MOST_BYTES // 8 and all(isinstance(value, (int, numpy.integer)) for value in values)

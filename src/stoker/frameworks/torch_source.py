@@ -1,0 +1,50 @@
+"""What can be seen of a PyTorch program before it trains, by its source: whether it is one for Stoker to distribute."""
+
+from __future__ import annotations
+
+import os
+
+from .cluster import Cluster
+from .program import first_use, main_file, says
+from .words import Refused
+
+_KERAS = frozenset({"import keras", "import keras_hub", "import keras_nlp", "import keras_cv"})
+
+_MACHINE_NUMBERS = frozenset("NODE_RANK GROUP_RANK TF_CONFIG CLUSTER_SPEC STOKER_NODE_RANK nnodes node_rank".split())
+"""By which a program knows on which machine it is."""
+
+_GRADIENTS = frozenset(
+    "autograd.grad torch.autograd.grad func.grad torch.func.grad func.grad_and_value torch.func.grad_and_value func.vjp "
+    "torch.func.vjp functorch.grad".split()
+)
+"""What computes gradients, but for `backward`."""
+
+
+def trains_by_keras() -> bool:
+    """Whether PyTorch is there for Keras."""
+    return os.environ.get("KERAS_BACKEND") == "torch" or first_use(_KERAS, main_file()) is not None
+
+
+def check_its_processes_meet(cluster: Cluster) -> None:
+    """Raise Refused for a program that starts processes itself and takes its machine for the only one."""
+    own = first_use(
+        {"mp.spawn", "multiprocessing.spawn", "torch.multiprocessing.spawn", "start_processes"}, main_file()
+    )
+    machines = cluster.replicas // max(1, cluster.devices)
+    if own is not None and machines > 1 and not says(_MACHINE_NUMBERS, main_file()):
+        raise Refused(
+            f"the program starts its processes itself ({own}) and does not ask which of {machines} replicas it is in: each "
+            "would train everything",
+            "ask for one replica with all of the GPUs, leave mp.spawn out (Stoker starts the processes), or count ranks from "
+            "NODE_RANK on",
+        )
+
+
+def check_can_be_shared() -> None:
+    """Raise Refused for what can be seen beforehand to train in another way than by optimizers of torch.optim."""
+    own = first_use(_GRADIENTS, main_file())
+    if own is not None and first_use({"optim", "step"}, main_file()) is None:
+        raise Refused(
+            f"the program computes gradients ({own}) and has no torch.optim optimizer: its weights would be each process's own",
+            "let an optimizer step them (torch.optim.SGD), or say --distribute none",
+        )
