@@ -130,3 +130,20 @@ def _within(target: Any, source: Any) -> str:
     """Where something is copied or moved to: into a folder, or to that name."""
     path: str = os.path.abspath(os.fspath(target))
     return os.path.join(path, os.path.basename(os.fspath(source))) if os.path.isdir(path) else path
+
+
+def save_elsewhere(torch: Any) -> None:
+    """What others than the chief save by PyTorch where all can see it, they alone read again; it goes with the process."""
+    saved, save, load = Saved(), torch.save, torch.load
+
+    @functools.wraps(save)
+    def save_there(obj: Any, f: Any, *args: Any, **words: Any) -> None:
+        if isinstance(f, (str, os.PathLike)) and not is_alone_with(f):
+            f = saved.place(f)
+        save(obj, f, *args, **words)
+
+    @functools.wraps(load)
+    def load_from_there(f: Any, *args: Any, **words: Any) -> Any:
+        return load(saved.where(f), *args, **words)
+
+    torch.save, torch.load = save_there, load_from_there

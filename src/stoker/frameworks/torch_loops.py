@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from . import truth
 from .choice import choose_torch
 from .cluster import Cluster, cluster_of
-from .elsewhere import Saved, is_alone_with
+from .elsewhere import save_elsewhere
 from .program import first_use, launcher, main_file, saves_itself
 from .steps import meter
 from .together import begin_alike, is_aside
@@ -120,7 +120,7 @@ class Loop:
         self._meet_others_ways()
         if not cluster.is_chief:
             os.environ.setdefault("TQDM_DISABLE", "1")
-            self._save_elsewhere()
+            save_elsewhere(torch)
 
     def _leave(self) -> None:
         if not self._together.is_initialized():
@@ -358,23 +358,6 @@ class Loop:
         total = self._torch.tensor(number, dtype=self._torch.float64)
         self._together.all_reduce(total)
         return float(total) / self._cluster.processes
-
-    def _save_elsewhere(self) -> None:
-        """What others than the chief save where all of them can see it, they alone read again; it goes with the process."""
-        torch, saved = self._torch, Saved()
-        save, load = torch.save, torch.load
-
-        @functools.wraps(save)
-        def save_elsewhere(obj: Any, f: Any, *args: Any, **words: Any) -> None:
-            if isinstance(f, (str, os.PathLike)) and not is_alone_with(f):
-                f = saved.place(f)
-            save(obj, f, *args, **words)
-
-        @functools.wraps(load)
-        def load_from_there(f: Any, *args: Any, **words: Any) -> Any:
-            return load(saved.where(f), *args, **words)
-
-        torch.save, torch.load = save_elsewhere, load_from_there
 
 
 def _is_done_already(*_: Any, **__: Any) -> None:
