@@ -137,6 +137,29 @@ for step, batch in enumerate(DataLoader(torch.ones(64, 2), batch_size=2)):
     model(batch).sum().backward()
     optimizer.step()
 """
+SPLITS = """
+import random, torch
+from torch.utils.data import DataLoader, Subset
+indices = list(range(40))
+random.Random().shuffle(indices)
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in DataLoader(Subset(torch.ones(40, 2), indices[:32]), batch_size=4, shuffle=True):
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+SPAWNS = """
+import torch, torch.multiprocessing as mp
+def train(rank, count):
+    torch.distributed.init_process_group("gloo", "tcp://127.0.0.1:29500", rank=rank, world_size=count)
+if __name__ == "__main__":
+    mp.spawn(train, args=(2,), nprocs=2)
+"""
+GRADIENTS = """
+import torch
+weight = torch.zeros(2, requires_grad=True)
+(gradient,) = torch.autograd.grad((weight - 1).square().sum(), weight)
+"""
 ONE_DEVICE = """
 import jax
 print(jax.grad(lambda x: x**2)(1.0))
@@ -158,6 +181,9 @@ with tf.GradientTape() as tape:
             "has what distributes it (init_process_group, line 4 of program.py) and has not used it: its 2 processes",
         ),
         (BY_A_LIBRARY, "a library of the program's distributes it, too (DistributedDataParallel)"),
+        (SPLITS, "its data are others than those of the first process: it splits or weighs them by chance"),
+        (SPAWNS, "starts its processes itself (mp.spawn, line 6 of program.py) and does not ask which of 2 replicas"),
+        (GRADIENTS, "computes gradients (autograd.grad, line 4 of program.py) and has no torch.optim optimizer"),
         (STOPS, "process 1 has ended after 5 steps, and this one goes on after 5: each decides by numbers of its own"),
         (ONE_DEVICE, "computes on one device, and JAX would have each of the 2 processes train by itself"),
         pytest.param(
@@ -166,7 +192,17 @@ with tf.GradientTape() as tape:
             marks=pytest.mark.campaign,
         ),
     ],
-    ids=["weights by hand", "has not met", "a library's way", "one stops", "jax on one device", "a loop of TensorFlow"],
+    ids=[
+        "weights by hand",
+        "has not met",
+        "a library's way",
+        "a split",
+        "spawns",
+        "gradients",
+        "one stops",
+        "jax on one device",
+        "a loop of TensorFlow",
+    ],
 )
 def test_what_would_train_alone_is_refused(server: Server, tmp_path: Path, program: str, why: str) -> None:
     """The summary says why, not the log alone."""
@@ -175,6 +211,60 @@ def test_what_would_train_alone_is_refused(server: Server, tmp_path: Path, progr
     assert done.returncode == 1
     said = re.sub(r"\s+", " ", done.stderr + done.stdout)
     assert "(REFUSED)" in said and why in said, said
+
+
+FINE_TUNED = """
+import torch
+from torch.utils.data import DataLoader
+body, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+model = torch.nn.Sequential(body, head)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader, seen = DataLoader(torch.ones(64, 2), batch_size=8, shuffle=True), []
+for epoch in range(3):
+    body.eval()
+    head.train()
+    seen.append(0)
+    for batch in loader:
+        model(batch).sum().backward()
+        optimizer.step()
+        seen[-1] += len(batch)
+    model.eval()
+    with torch.no_grad():
+        held_out = sum(len(batch) for batch in DataLoader(torch.ones(10, 2), batch_size=2))
+print("seen", seen, held_out)
+"""
+
+
+@pytest.mark.campaign
+def test_a_part_of_a_model_that_is_told_to_train(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(FINE_TUNED)
+    done = server.cli("run", "--workers=1", "--distribute=auto", "--", "python", "program.py", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.count("seen [32, 32, 32] 10") == 2, done.stdout + done.stderr
+
+
+ORDER = """
+import torch
+from torch.utils.data import DataLoader
+torch.manual_seed(5)
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in DataLoader(torch.arange(16.0).reshape(16, 1), batch_size=8, shuffle=True):
+    print("order", batch.flatten().int().tolist())
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.campaign
+def test_the_order_of_examples_is_that_of_the_programs_seed(server: Server, tmp_path: Path) -> None:
+    """Whatever the job is called."""
+    (tmp_path / "program.py").write_text(ORDER)
+    found = []
+    for name in ("one", "other"):
+        flags = (f"--name={name}", "--workers=1", "--distribute=auto")
+        found.append(server.cli("run", *flags, "--", "python", "program.py", cwd=tmp_path).stdout)
+    orders = [sorted(re.findall(r"order (.*)", output)) for output in found]
+    assert orders[0] == orders[1] and len(set(orders[0])) == 2
 
 
 OTHERS_KERAS = """

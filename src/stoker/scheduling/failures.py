@@ -244,7 +244,8 @@ _ROWS = (
     Failure(
         "NO_SUCH_FILE",
         "a file is not there",
-        "stoker run copies the current folder only; name other files by full paths, or by gs://",
+        "stoker run copies the current folder only; name other files by full paths, or by gs://. "
+        "A folder to write to, be it the job directory, has to be made first (os.makedirs)",
     ),
     Failure(
         "NAME_RESOLUTION",
