@@ -10,7 +10,7 @@ from .words import Refused
 
 _KERAS = frozenset({"import keras", "import keras_hub", "import keras_nlp", "import keras_cv"})
 
-_MACHINE_NUMBERS = frozenset("NODE_RANK GROUP_RANK TF_CONFIG CLUSTER_SPEC STOKER_NODE_RANK nnodes node_rank".split())
+_MACHINE_NUMBERS = frozenset("NODE_RANK GROUP_RANK TF_CONFIG CLUSTER_SPEC nnodes node_rank".split())
 """By which a program knows on which machine it is."""
 
 _GRADIENTS = frozenset(

@@ -69,7 +69,7 @@ def test_variables_labels_and_files(served: Cli, server: Server) -> None:
 
 
 def test_workers_have_their_names_before_their_lines(served: Cli) -> None:
-    write(served, "import os\nprint(os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n")
+    write(served, "import os\nprint(os.environ['RANK'] + ' of ' + os.environ['WORLD_SIZE'])\n")
     ran = served("run", "--workers", "2", "--", "python", "train.py")
     assert ran.code == 0
     assert (
