@@ -20,7 +20,7 @@ from .words import say
 
 _DEFAULT_BATCH = 32  # of Keras
 _SHORT_SECONDS = 0.04  # a step for which it would be too much to time its data always
-_ONE_IN = 20  # so much of the time it is done then
+_ONE_IN = 60  # so much of the time it is done then
 _WINDOWS = 10  # and at most once in so many windows
 _TRACE_ONE_IN = 200  # so much of the time goes into making the dataset that tells
 _SEVERAL_WORKERS = ("CollectiveAllReduceStrategy", "_CollectiveAllReduceStrategyExperimental")
