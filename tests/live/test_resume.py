@@ -70,14 +70,17 @@ class Batches(keras.utils.PyDataset):
     def __init__(self):
         super().__init__()
         chance = np.random.default_rng(0)
-        self.images, self.order = chance.normal(size=(95, 5)).astype("float32"), np.arange(95)
+        self.images = chance.normal(size=(95, 5)).astype("float32")
+        self.names, self.order = [f"image {number}" for number in range(95)], np.arange(95)
     def __len__(self):
         return 10
     def __getitem__(self, number):
         some = self.order[number * 10 : number * 10 + 10]
+        assert all(self.names[place] == f"image {self.order[place]}" for place in range(95)), "what belongs together"
         return self.images[some], self.images[some].sum(1, keepdims=True)
     def on_epoch_end(self):
-        np.random.shuffle(self.order)
+        order = np.random.permutation(95)
+        self.order, self.names = self.order[order], [self.names[place] for place in order]
 class Ends(keras.callbacks.Callback):
     steps = 0
     def on_train_batch_end(self, batch, logs=None):

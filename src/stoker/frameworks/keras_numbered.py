@@ -1,14 +1,16 @@
 """Batches that `fit` asks for by their numbers (keras.utils.PyDataset), so that an epoch can be entered in its middle.
 
-Their order is ours, as that of arrays is. What such an object changes at the end of an epoch, such as a list of indices that it
-shuffles, and its generators of random numbers are kept with the checkpoint.
+Their order is ours, as that of arrays is. What such an object has changed of itself, such as lists that it shuffles at the end of
+an epoch, is kept with the checkpoint: all of that, or none, for lists that belong together must not be torn apart.
 """
 
 from __future__ import annotations
 
+import pickle
 import random
+import zlib
 from importlib import import_module
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, Optional
 
 from .chance import draw_from, drawn_so_far
 from .keras_order import Order, Place
@@ -16,7 +18,10 @@ from .keras_order import Order, Place
 numpy: Any = import_module("numpy")  # Keras has brought it
 _ADAPTER = "keras.src.trainers.data_adapters.py_dataset_adapter"
 _MOST_BYTES = 64 << 20
-"""What is larger is the data themselves."""
+"""A list or an array that is larger is the data themselves: of those it is only looked whether they have changed."""
+
+_END_BYTES = 4096
+_KEPT = (int, float, list, tuple, random.Random, numpy.ndarray, numpy.random.Generator, numpy.random.RandomState)
 
 
 def is_numbered(keras: Any, asked: Dict[str, Any]) -> bool:
@@ -41,7 +46,7 @@ class Numbered(Order):
         self._data = data
         self._kept = kept
         self._has_begun = False
-        self._began_with = {name: value for name, value in vars(data).items() if isinstance(value, int)}
+        self._began_with = {name: _print_of(value) for name, value in vars(data).items()}
 
     def begin_epoch(self) -> None:
         """Keras is about to read for it."""
@@ -59,11 +64,9 @@ class Numbered(Order):
 
     def chance(self) -> Dict[str, Any]:
         """Where it stands, and what the object has that may change."""
-        before = self._began_with
-        changed = {n: value for n, value in vars(self._data).items() if n in before and value != before[n]}
-        attributes = {n: value for n, value in vars(self._data).items() if _may_change(value)}
-        attributes.update(changed)
-        return {"chance": drawn_so_far(), "attributes": attributes}
+        changed = {n: value for n, value in vars(self._data).items() if _print_of(value) != self._began_with.get(n)}
+        can_be_kept = all(_is_small(value) for value in changed.values())
+        return {"chance": drawn_so_far(), "attributes": changed if can_be_kept else {}}
 
 
 def put_in_order(
@@ -106,13 +109,24 @@ def inputs_of(data: Any) -> Any:
     return batch[0] if isinstance(batch, tuple) else batch
 
 
-def _may_change(value: Any) -> bool:
-    if isinstance(value, (random.Random, numpy.random.Generator, numpy.random.RandomState)):
-        return True
+def _print_of(value: Any) -> Optional[int]:
+    """Another one when it has changed. None: of a kind that is left alone, such as a connection."""
+    if isinstance(value, numpy.ndarray) and not _is_small(value):
+        flat = value.reshape(-1) if value.flags.c_contiguous else value[:1].reshape(-1)
+        return zlib.crc32(flat[:_END_BYTES].tobytes() + flat[-_END_BYTES:].tobytes())
+    if not isinstance(value, _KEPT):
+        return None
+    try:
+        return zlib.crc32(pickle.dumps(value))
+    except Exception:  # whatever is in a list
+        return None
+
+
+def _is_small(value: Any) -> bool:
+    """Whether it can be kept."""
     if isinstance(value, numpy.ndarray):
-        return bool(value.ndim == 1 and value.dtype.kind in "iu" and value.nbytes <= _MOST_BYTES)
-    return isinstance(value, list) and _are_numbers(value)
-
-
-def _are_numbers(values: List[Any]) -> bool:
-    return len(values) <= _MOST_BYTES // 8 and all(isinstance(value, (int, numpy.integer)) for value in values)
+        return bool(value.nbytes <= _MOST_BYTES and value.dtype.kind != "O")
+    try:
+        return len(pickle.dumps(value)) <= _MOST_BYTES
+    except Exception:  # whatever it is now
+        return False
