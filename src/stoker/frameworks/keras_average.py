@@ -36,7 +36,10 @@ class Average:
         @functools.wraps(reduce)
         def reduce_values(values: Any, sample_weight: Any = None, reduction: str = "sum_over_batch_size") -> Any:
             found = reduce(values, sample_weight, reduction)
-            return found * self._replicas(found.dtype) if reduction == "sum" and values.shape.rank else found
+            context = self._tensorflow.distribute.get_replica_context()
+            if context is None or reduction != "sum" or tuple(values.shape) == ():
+                return found
+            return found * context.num_replicas_in_sync  # of all, as far as this replica knows
 
         @functools.wraps(clip)
         def clip_averaged(own: Any, gradients: Any) -> Any:
@@ -97,9 +100,6 @@ class Average:
         (flat,) = self._mean(context, [tensorflow.concat([tensorflow.reshape(one, [-1]) for one in values], 0)])
         for variable, value in zip(kept, tensorflow.split(flat, [int(one.shape.num_elements()) for one in values])):
             variable.assign(tensorflow.reshape(value, variable.shape))
-
-    def _replicas(self, kind: Any) -> Any:
-        return self._tensorflow.cast(self._tensorflow.distribute.get_strategy().num_replicas_in_sync, kind)
 
 
 def _times(tensorflow: Any, value: Any, number: Any) -> Any:
