@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from stoker.core.errors import NotFound, StokerError
+from stoker.core.errors import StokerError
 
 LARGEST_FILE_BYTES = 1 << 30
 MOST_FILES = 500
@@ -37,7 +37,7 @@ def results(client: Any, project: str, job: str) -> dict[str, str]:
                     path = Path(folder, "file")
                     client.save(file["uri"], path)
                 found[file["name"]] = digest(path)
-        except (NotFound, OSError):
+        except (StokerError, OSError, zipfile.BadZipFile):
             continue  # it has gone, or is out of reach
     return found
 

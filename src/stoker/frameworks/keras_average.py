@@ -97,9 +97,13 @@ class Average:
         if not kept:
             return
         values = [tensorflow.convert_to_tensor(variable) for variable in kept]
-        (flat,) = self._mean(context, [tensorflow.concat([tensorflow.reshape(one, [-1]) for one in values], 0)])
-        for variable, value in zip(kept, tensorflow.split(flat, [int(one.shape.num_elements()) for one in values])):
-            variable.assign(tensorflow.reshape(value, variable.shape))
+        for kind in dict.fromkeys(one.dtype for one in values):
+            of_kind = [(variable, one) for variable, one in zip(kept, values) if one.dtype == kind]
+            whole = tensorflow.concat([tensorflow.reshape(one, [-1]) for _, one in of_kind], 0)
+            (flat,) = self._mean(context, [whole])  # one message instead of many
+            parts = tensorflow.split(flat, [int(one.shape.num_elements()) for _, one in of_kind])
+            for (variable, _), part in zip(of_kind, parts):
+                variable.assign(tensorflow.reshape(part, variable.shape))
 
 
 def _times(tensorflow: Any, value: Any, number: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, Callable, ContextManager, Dict, List
@@ -36,6 +37,9 @@ class BackendResume(Resume):
                 f"how Keras {keras.__version__} reads its data on {self._backend} is not known, for --checkpoints",
                 "use Keras 3.15, or Keras on TensorFlow",
             )
+        tensorflow: Any = sys.modules.get("tensorflow")
+        if tensorflow is not None and import_module("tensorflow.python.eager.context").global_seed() is None:
+            tensorflow.random.set_seed(cluster.seed)  # its datasets shuffle as in the attempt before
 
     def put_in_place(self) -> None:
         """From now on programs call this one."""
@@ -89,8 +93,9 @@ class BackendResume(Resume):
                 return numpy.zeros([size or 1 for size in spec.shape], spec.dtype.as_numpy_dtype)
 
             return import_module("tensorflow").nest.map_structure(zeros, data.element_spec)
-        examples = [data.dataset[0]] * (data.batch_size or 1)
-        return self._nest.map_structure(lambda part: part.numpy(), tuple(data.collate_fn(examples)))
+        batch = data.collate_fn([data.dataset[0]] * data.batch_size) if data.batch_size else data.dataset[0]
+        batch = tuple(batch) if isinstance(batch, list) else batch
+        return self._nest.map_structure(lambda part: part.numpy() if hasattr(part, "numpy") else part, batch)
 
     def _build(self, model: Any, asked: Dict[str, Any], *, must: bool) -> bool:
         """With its metrics, which Keras would build from a batch in a first attempt and not in a later one."""

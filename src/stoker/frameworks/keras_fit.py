@@ -121,13 +121,16 @@ class Fit:
         """As many examples for each replica as the program would give one device, and so the fewer steps."""
         count = self._count
         data: Any = asked.get("x")
+        if self._is_dataset(asked.get("validation_data")):
+            asked["validation_data"] = by_examples(self._tensorflow, asked["validation_data"])
         if self._is_dataset(data):
             size = batch_of(self._tensorflow, data)
             if not size:
                 say("the batch of its dataset is not known: it is shared among the replicas as it is")
                 asked["x"] = by_examples(self._tensorflow, data)
                 return
-            self._check_last(model, examples_of(self._tensorflow, data), size * count)
+            if not asked.get("steps_per_epoch"):
+                self._check_last(model, examples_of(self._tensorflow, data), size * count)
             asked["x"] = _rebatched(self._tensorflow, data, size * count, self._own)
             checked: Any = asked.get("validation_data")
             if self._is_dataset(checked):
@@ -152,7 +155,7 @@ class Fit:
         last, count = examples % batch, self._count
         if not last or -(-last // count) * (count - 1) < last:
             return
-        if any("BatchNormalization" in type(layer).__name__ for layer in model._flatten_layers()):
+        if any(_needs_examples(layer) for layer in model._flatten_layers()):
             raise Refused(
                 f"the last batch of an epoch has {last} of its {examples} examples, too few for {count} replicas, and "
                 "BatchNormalization needs one on each",
@@ -260,6 +263,12 @@ def _trained_on(tensorflow: Any, asked: Dict[str, Any]) -> int:
         return 0
     split = asked.get("validation_split") if asked.get("validation_data") is None else None
     return int(parts[0].shape[0] * (1.0 - (split or 0.0)))
+
+
+def _needs_examples(layer: Any) -> bool:
+    """Whether it is a BatchNorm that learns from the examples of its own replica."""
+    is_own = "BatchNormalization" in type(layer).__name__ and not getattr(layer, "synchronized", False)
+    return is_own and bool(layer.trainable)
 
 
 def by_examples(tensorflow: Any, dataset: Any) -> Any:

@@ -52,6 +52,7 @@ class Numbered(Order):
         """Keras is about to read for it."""
         for name, value in self._kept.get("attributes", {}).items():
             setattr(self._data, name, value)
+        self.count = int(self._data.num_batches)  # some have others in each epoch
         self._has_begun = True
 
     def begin_reading(self) -> None:

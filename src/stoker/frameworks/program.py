@@ -56,9 +56,11 @@ def first_use(names: Container[str], file: str) -> Optional[Use]:
 
 
 def says(words: Container[str], file: str) -> bool:
-    """Whether one of these is a text in a program, such as the name of a variable of its surroundings."""
+    """Whether one of these, in small letters, is a text in a program: a variable's name, or an option's (`--node-rank`)."""
     return any(
-        isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in words
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.lstrip("-").replace("-", "_").lower() in words
         for _, tree in _sources(file)
         for node in ast.walk(tree)
     )

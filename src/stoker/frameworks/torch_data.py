@@ -45,11 +45,11 @@ class Share:
         self._trains = True
         self._depth = 0  # of calls of Module.train within one another
         self._loaders = 0
-        self.trained_on: Set[int] = set()  # loaders, by their numbers
+        self.trained_on: Set[int] = set()  # data, by their ids: some programs make a loader for each epoch
         self.was_read = False
         self.was_looked_at = False  # before there was an optimizer
         self.last_was_whole = False
-        self._last_loader = 0
+        self._last_data = 0
         self.batch_size = 0
         self.at_evaluation: Callable[[Any], None] = lambda module: None
 
@@ -69,7 +69,8 @@ class Share:
         def read_shared(loader: Any) -> Any:
             if isinstance(loader.dataset, Stream):
                 dataset = loader.dataset
-                share.note(dataset.begin(share.evaluates()), loader.batch_size or 0, dataset.loader)
+                is_whole = dataset.begin(share.evaluates(), lambda: share.seed)
+                share.note(is_whole, loader.batch_size or 0, id(dataset.dataset))
             return read(loader)
 
         @functools.wraps(train)
@@ -105,16 +106,16 @@ class Share:
 
     def trains_on_all(self) -> bool:
         """Whether what is trained on now was read by everybody: data of training, by a model that is told to evaluate."""
-        is_of_training = self._last_loader in self.trained_on or not self.was_read
+        is_of_training = self._last_data in self.trained_on or not self.was_read
         return self.last_was_whole and is_of_training and self.evaluates()
 
-    def note(self, is_whole: bool, batch_size: int, loader: int) -> None:
-        """That data are read now, by everybody all of them or a share."""
-        self.last_was_whole, self._last_loader = is_whole, loader
+    def note(self, is_whole: bool, batch_size: int, data: int) -> None:
+        """That data are read now, by everybody all of them or a share. `data`: their id."""
+        self.last_was_whole, self._last_data = is_whole, data
         self.was_looked_at |= is_whole and not self._model.can_train()
         if not is_whole:
             self.was_read, self.batch_size = True, batch_size
-            self.trained_on.add(loader)
+            self.trained_on.add(data)
 
     def part(self, indices: List[Any]) -> List[Any]:
         """This process's of all. Some at the beginning are read twice, so that all have as many."""
@@ -127,10 +128,9 @@ class Share:
         """How many those are."""
         return -(-size // self._cluster.processes)
 
-    def drawn(self, sampler: Any, loader: int, epoch: int) -> List[Any]:
+    def drawn(self, sampler: Any, seed: int) -> List[Any]:
         """All that a sampler gives, in the order that it has in all processes: by torch's, Python's or numpy's chance."""
-        seed = (self.seed + 1_000_003 * loader + epoch) % (1 << 32)
-        with drawing_alike(seed):
+        with drawing_alike(seed % (1 << 32)):
             return list(sampler)
 
     @property
@@ -145,8 +145,9 @@ class Share:
     def check_alike(self, sampler: Any, loader: int, drawn: List[Any]) -> None:
         """Raises Refused where a loader has other examples here than in the first process, such as those of another split."""
         mine = _sum_of(drawn)
-        dataset = getattr(sampler, "data_source", None)
-        while dataset is not None:
+        dataset, seen = getattr(sampler, "data_source", None), set[int]()
+        while isinstance(dataset, _data.Dataset) and id(dataset) not in seen:
+            seen.add(id(dataset))
             mine = zlib.crc32(str(_size_of(dataset)).encode(), mine)
             if isinstance(dataset, _data.Subset):
                 mine = zlib.crc32(str(_sum_of(dataset.indices)).encode(), mine)
@@ -163,12 +164,12 @@ class Share:
         dataset = asked["dataset"]
         if isinstance(dataset, _data.IterableDataset):
             kind = SizedStream if hasattr(type(dataset), "__len__") else Stream
-            asked["dataset"] = kind(dataset, self._cluster, self._loaders, lambda: self.seed)
+            asked["dataset"] = kind(dataset, self._cluster, self._loaders)
             return
         if asked.get("batch_sampler") is not None:
             if not isinstance(getattr(asked["batch_sampler"], "sampler", None), Part):  # it is that of another loader
                 size = getattr(asked["batch_sampler"], "batch_size", None) or 0
-                asked["batch_sampler"] = Part(self, asked["batch_sampler"], self._loaders, size)
+                asked["batch_sampler"] = Part(self, asked["batch_sampler"], self._loaders, size, dataset)
             return
         sampler = asked.get("sampler")
         if isinstance(sampler, Part):
@@ -180,13 +181,13 @@ class Share:
                 _data.RandomSampler(dataset, generator=generator) if shuffles else _data.SequentialSampler(dataset)
             )
         asked["shuffle"] = None
-        asked["sampler"] = Part(self, sampler, self._loaders, asked.get("batch_size", 1) or 0)
+        asked["sampler"] = Part(self, sampler, self._loaders, asked.get("batch_size", 1) or 0, dataset)
 
 
 class Part:
     """A sampler that gives this process's part of what another gives."""
 
-    def __init__(self, share: Share, sampler: Any, loader: int, batch_size: int) -> None:
+    def __init__(self, share: Share, sampler: Any, loader: int, batch_size: int, dataset: Any) -> None:
         if isinstance(sampler, _data.distributed.DistributedSampler) or _is_shared(sampler):
             raise Refused(
                 "the program, or a library that it uses, shares its data among processes itself "
@@ -199,19 +200,24 @@ class Part:
         self.whole = sampler
         self._loader = loader
         self._batch_size = batch_size
+        self._data = id(dataset)
         self._epoch = 0
+        self._seed: Optional[int] = None  # before the first order: not known yet
+        self._is_checked = False
         self._was_whole: "bool | None" = None  # when it was last read; None: it was not
         self._was_looked_at = False  # then: there was no optimizer yet
 
     def __iter__(self) -> Iterator[Any]:
         self._was_whole, self._was_looked_at = self._share.evaluates(), not self._share.can_train()
-        is_first = self._loader not in self._share.trained_on
-        self._share.note(self._was_whole, self._batch_size, self._loader)
+        self._share.note(self._was_whole, self._batch_size, self._data)
         if self._was_whole:
             return iter(self.whole)
         self._epoch += 1
-        drawn = self._share.drawn(self.whole, self._loader, self._epoch)
-        if is_first:
+        if self._seed is None:
+            self._seed = self._share.seed
+        drawn = self._share.drawn(self.whole, self._seed + 1_000_003 * self._loader + self._epoch)
+        if not self._is_checked:
+            self._is_checked = True
             self._share.check_alike(self.whole, self._loader, drawn)
         return iter(self._share.part(drawn))
 
@@ -222,16 +228,16 @@ class Part:
         is_open = is_whole is None or (self._was_looked_at and self._share.can_train())
         if is_open:  # what is not shuffled is to evaluate by, where something else is trained on
             shuffles = not isinstance(self.whole, _data.SequentialSampler)
-            is_whole = not shuffles and bool(self._share.trained_on - {self._loader})
+            is_whole = not shuffles and bool(self._share.trained_on - {self._data})
         return size if is_whole or not self._share.has_gradients() else self._share.part_size(size)
 
     def state_dict(self) -> Dict[str, Any]:
         """What its order depends on."""
-        return {"epoch": self._epoch}
+        return {"epoch": self._epoch, "seed": self._seed}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """The next order is the one after that."""
-        self._epoch = state["epoch"]
+        self._epoch, self._seed = state["epoch"], state.get("seed")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -240,14 +246,14 @@ class Part:
 
 
 def _sum_of(indices: Any) -> int:
-    """The same for the same indices, whatever holds them; for what is no number, by its text."""
+    """The same for the same indices, whatever holds them. What is neither number nor text is not told apart."""
     numpy: Any = import_module("numpy") if find_spec("numpy") else None
     if numpy is not None:
         try:
             return zlib.crc32(numpy.asarray(indices, dtype="int64").tobytes())
         except (TypeError, ValueError, OverflowError):
             pass
-    return zlib.crc32(repr([str(one) for one in indices]).encode())
+    return zlib.crc32(repr([one if isinstance(one, (str, int, tuple)) else "" for one in indices]).encode())
 
 
 def _size_of(dataset: Any) -> int:
@@ -268,35 +274,36 @@ class PassNumber:
 
     def __init__(self) -> None:
         self.value = 0
+        self.seed: Optional[int] = None  # before the first of them: not drawn yet
 
     def state_dict(self) -> Dict[str, Any]:
-        """The number."""
-        return {"value": self.value}
+        """The number, and what chance began with."""
+        return {"value": self.value, "seed": self.seed}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """The next pass is the one after that."""
-        self.value = state["value"]
+        self.value, self.seed = state["value"], state.get("seed")
 
 
 class Stream(_data.IterableDataset):  # type: ignore[misc]
     """A dataset that is read from its beginning: of each so many examples in a row one for each process; the rest is nobody's."""
 
-    def __init__(self, dataset: Any, cluster: Cluster, loader: int, seed: Callable[[], int]) -> None:
-        """`seed`: what chance begins with, asked for when it is read."""
+    def __init__(self, dataset: Any, cluster: Cluster, loader: int) -> None:
         super().__init__()
         self.dataset = dataset
         self.pass_number = PassNumber()
         torch: Any = import_module("torch")
         self._told = torch.zeros(3, dtype=torch.int64).share_memory_()  # also to workers that stay
-        self._of_job = seed
-        self.loader = loader
+        self._loader = loader
         self._rank, self._count = cluster.rank, cluster.processes
 
-    def begin(self, is_whole: bool) -> bool:
-        """A loader is about to read it. Returns whether each process reads all of it."""
+    def begin(self, is_whole: bool, seed: Callable[[], int]) -> bool:
+        """A loader is about to read it. `seed`: what chance begins with. Returns whether each process reads all of it."""
         if not is_whole:
             self.pass_number.value += 1
-            self._told[2] = (self._of_job() + 1_000_003 * self.loader) % (1 << 62)
+            if self.pass_number.seed is None:
+                self.pass_number.seed = seed()
+            self._told[2] = (self.pass_number.seed + 1_000_003 * self._loader) % (1 << 62)
         self._told[0], self._told[1] = int(is_whole), self.pass_number.value
         return is_whole
 

@@ -39,8 +39,6 @@ _MOST_TRIALS = 10
 _AGREE_SECONDS = 60.0
 """A process waits for so long for what the first one says."""
 
-_AGREE_SECONDS = 60.0
-
 _LOOK_STEPS = 100
 """Every so many steps it is looked whether all processes are in step."""
 
@@ -143,8 +141,13 @@ class Loop:
         try:
             store.wait([key], timedelta(seconds=_AGREE_SECONDS))
             return str(store.get(key).decode())
-        except RuntimeError:  # it goes another way, of which the next step will tell
-            return mine
+        except RuntimeError:
+            if name == "seed":
+                raise Refused(
+                    f"process {self._cluster.rank} trains, and the first one does not, for {_AGREE_SECONDS:.0f} seconds now",
+                    "let all processes train on the same data at the same time, or say --distribute none",
+                ) from None
+            return mine  # it goes another way, of which the next step will tell
 
     def _store(self) -> Any:
         return self._together.distributed_c10d._get_default_store()

@@ -10,8 +10,11 @@ from .words import Refused
 
 _KERAS = frozenset({"import keras", "import keras_hub", "import keras_nlp", "import keras_cv"})
 
-_MACHINE_NUMBERS = frozenset("NODE_RANK GROUP_RANK TF_CONFIG CLUSTER_SPEC nnodes node_rank".split())
-"""By which a program knows on which machine it is."""
+_MACHINE_NUMBERS = frozenset(
+    "rank local_rank world_size group_rank node_rank machine_rank nr nodes nnodes num_nodes num_machines tf_config cluster_spec "
+    "slurm_nodeid slurm_procid stoker_index stoker_node".split()
+)
+"""Variables and options, in small letters, by which a program knows on which machine it is."""
 
 _GRADIENTS = frozenset(
     "autograd.grad torch.autograd.grad func.grad torch.func.grad func.grad_and_value torch.func.grad_and_value func.vjp "
