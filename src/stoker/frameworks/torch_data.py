@@ -45,7 +45,8 @@ class Share:
         self._trains = True
         self._depth = 0  # of calls of Module.train within one another
         self._loaders = 0
-        self.trained_on: Set[int] = set()  # data, by their ids: some programs make a loader for each epoch
+        self.trained_on: Set[int] = set()  # loaders, by their numbers
+        self._data_trained_on: Set[int] = set()  # by their ids: some programs make a loader for each epoch
         self.was_read = False
         self.was_looked_at = False  # before there was an optimizer
         self.last_was_whole = False
@@ -70,7 +71,7 @@ class Share:
             if isinstance(loader.dataset, Stream):
                 dataset = loader.dataset
                 is_whole = dataset.begin(share.evaluates(), lambda: share.seed)
-                share.note(is_whole, loader.batch_size or 0, id(dataset.dataset))
+                share.note(is_whole, loader.batch_size or 0, dataset.loader, id(dataset.dataset))
             return read(loader)
 
         @functools.wraps(train)
@@ -106,16 +107,17 @@ class Share:
 
     def trains_on_all(self) -> bool:
         """Whether what is trained on now was read by everybody: data of training, by a model that is told to evaluate."""
-        is_of_training = self._last_data in self.trained_on or not self.was_read
+        is_of_training = self._last_data in self._data_trained_on or not self.was_read
         return self.last_was_whole and is_of_training and self.evaluates()
 
-    def note(self, is_whole: bool, batch_size: int, data: int) -> None:
+    def note(self, is_whole: bool, batch_size: int, loader: int, data: int) -> None:
         """That data are read now, by everybody all of them or a share. `data`: their id."""
         self.last_was_whole, self._last_data = is_whole, data
         self.was_looked_at |= is_whole and not self._model.can_train()
         if not is_whole:
             self.was_read, self.batch_size = True, batch_size
-            self.trained_on.add(data)
+            self.trained_on.add(loader)
+            self._data_trained_on.add(data)
 
     def part(self, indices: List[Any]) -> List[Any]:
         """This process's of all. Some at the beginning are read twice, so that all have as many."""
@@ -137,9 +139,8 @@ class Share:
     def seed(self) -> int:
         """What orders are drawn from: the program's, as its first process has set it, or else the job's."""
         if self._seed is None:
-            self._seed = int(
-                self._agree("seed", str(self._torch.initial_seed()))
-            )  # the job's, where the program sets none
+            own = self._torch.initial_seed()  # the job's, where the program sets none
+            self._seed = int(self._agree("seed", str(own)))
         return self._seed
 
     def check_alike(self, sampler: Any, loader: int, drawn: List[Any]) -> None:
@@ -209,7 +210,7 @@ class Part:
 
     def __iter__(self) -> Iterator[Any]:
         self._was_whole, self._was_looked_at = self._share.evaluates(), not self._share.can_train()
-        self._share.note(self._was_whole, self._batch_size, self._data)
+        self._share.note(self._was_whole, self._batch_size, self._loader, self._data)
         if self._was_whole:
             return iter(self.whole)
         self._epoch += 1
@@ -228,7 +229,7 @@ class Part:
         is_open = is_whole is None or (self._was_looked_at and self._share.can_train())
         if is_open:  # what is not shuffled is to evaluate by, where something else is trained on
             shuffles = not isinstance(self.whole, _data.SequentialSampler)
-            is_whole = not shuffles and bool(self._share.trained_on - {self._data})
+            is_whole = not shuffles and bool(self._share.trained_on - {self._loader})
         return size if is_whole or not self._share.has_gradients() else self._share.part_size(size)
 
     def state_dict(self) -> Dict[str, Any]:
@@ -294,7 +295,7 @@ class Stream(_data.IterableDataset):  # type: ignore[misc]
         self.pass_number = PassNumber()
         torch: Any = import_module("torch")
         self._told = torch.zeros(3, dtype=torch.int64).share_memory_()  # also to workers that stay
-        self._loader = loader
+        self.loader = loader
         self._rank, self._count = cluster.rank, cluster.processes
 
     def begin(self, is_whole: bool, seed: Callable[[], int]) -> bool:
@@ -303,7 +304,7 @@ class Stream(_data.IterableDataset):  # type: ignore[misc]
             self.pass_number.value += 1
             if self.pass_number.seed is None:
                 self.pass_number.seed = seed()
-            self._told[2] = (self.pass_number.seed + 1_000_003 * self._loader) % (1 << 62)
+            self._told[2] = (self.pass_number.seed + 1_000_003 * self.loader) % (1 << 62)
         self._told[0], self._told[1] = int(is_whole), self.pass_number.value
         return is_whole
 
