@@ -6,7 +6,6 @@ an epoch, is kept with the checkpoint: all of that, or none, for lists that belo
 
 from __future__ import annotations
 
-import pickle
 import random
 import zlib
 from importlib import import_module
@@ -14,6 +13,7 @@ from typing import Any, Callable, Dict, Iterator, Optional
 
 from .chance import draw_from, drawn_so_far
 from .keras_order import Order, Place
+from .parts import as_bytes
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 _ADAPTER = "keras.src.trainers.data_adapters.py_dataset_adapter"
@@ -118,7 +118,7 @@ def _print_of(value: Any) -> Optional[int]:
     if not isinstance(value, _KEPT):
         return None
     try:
-        return zlib.crc32(pickle.dumps(value))
+        return zlib.crc32(as_bytes(value))
     except Exception:  # whatever is in a list
         return None
 
@@ -128,6 +128,6 @@ def _is_small(value: Any) -> bool:
     if isinstance(value, numpy.ndarray):
         return bool(value.nbytes <= _MOST_BYTES and value.dtype.kind != "O")
     try:
-        return len(pickle.dumps(value)) <= _MOST_BYTES
+        return len(as_bytes(value)) <= _MOST_BYTES
     except Exception:  # whatever it is now
         return False

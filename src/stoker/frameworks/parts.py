@@ -113,6 +113,11 @@ def _put_back(name: str, value: Any, state: Any) -> Any:
     return value
 
 
+def as_bytes(value: Any) -> bytes:
+    """The same for the same, in one process. Raises what pickle raises, for what it cannot take."""
+    return pickle.dumps(value)
+
+
 def packed(what: Any) -> bytes:
     """Anything, for the job's own directory."""
     torch: Any = sys.modules.get("torch")
