@@ -50,7 +50,7 @@ class Batches(keras.utils.PyDataset):
     def __len__(self):
         return 10
     def __getitem__(self, number):
-        time.sleep(0.05)
+        time.sleep(0.15)
         return np.ones((4, 3)), np.ones((4, 1))
 class Ends(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
