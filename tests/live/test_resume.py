@@ -166,6 +166,21 @@ def results(output: str) -> list[tuple[float, int]]:
     return [(float(w), int(n)) for w, n in re.findall(r"weights ([\d.]+) steps (\d+)", output)]
 
 
+def a_killed_chief_changes_nothing(
+    server: Server, folder: Path, name: str, step: int, *flags: str, replicas: int
+) -> None:
+    """Run the folder's program twice, and kill its chief at that step of the second: all replicas end with the same weights."""
+    found = []
+    for which, kill_at in (("untouched", 0), ("killed", step)):
+        job = f"{name}_{which}"
+        how = (f"--name={job}", "--distribute=auto", "--checkpoints=0.001s", f"--job-dir=gs://out/{job}", *flags)
+        done = server.cli("run", *how, "--", "python", "program.py", str(kill_at), "9", cwd=folder, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append(results(done.stdout))
+    assert found[0] == found[1] and len(set(found[0])) == 1 and len(found[0]) == replicas
+    assert len(server.client.details("local", f"{name}_killed")["attempts"]) == 2
+
+
 class Runs:
     """Runs the program with the hooks, in a folder of its own."""
 
@@ -349,17 +364,4 @@ def test_a_pipeline_is_entered_where_it_was(tmp_path: Path, kind: str, step: int
 def test_three_workers_whose_chief_is_killed(server: Server, tmp_path: Path, data: str, program: str) -> None:
     kind = "os.environ['KIND'] = 'finite'\n"
     (tmp_path / "program.py").write_text(program.replace("import tensorflow", kind + "import tensorflow"))
-    found = []
-    for name, step in (("untouched", 0), ("killed", 11)):
-        flags = (
-            f"--name={data}_{name}",
-            "--workers=2",
-            "--distribute=auto",
-            "--checkpoints=0.001s",
-            f"--job-dir=gs://out/{data}/{name}",
-        )
-        done = server.cli("run", *flags, "--", "python", "program.py", str(step), "9", cwd=tmp_path, timeout=240)
-        assert done.returncode == 0, done.stdout + done.stderr
-        found.append(results(done.stdout))
-    assert found[0] == found[1] and len(set(found[0])) == 1 and len(found[0]) == 3
-    assert len(server.client.details("local", f"{data}_killed")["attempts"]) == 2
+    a_killed_chief_changes_nothing(server, tmp_path, data, 11, "--workers=2", replicas=3)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Server
 
-from .test_resume import Runs, results
+from .test_resume import Runs, a_killed_chief_changes_nothing, results
 
 pytestmark = pytest.mark.live
 
@@ -98,20 +98,7 @@ def test_two_processes_of_jax_whose_chief_is_killed(server: Server, tmp_path: Pa
     """Each is given a part of the data, and restores the weights for itself."""
     given = f"import os\nos.environ.update(KERAS_BACKEND='jax', KIND={kind!r})\n"
     (tmp_path / "program.py").write_text(given + PROGRAM)
-    found = []
-    for name, step in (("untouched", 0), ("killed", 5)):
-        flags = (
-            f"--name={kind}_{name}",
-            "--workers=1",
-            "--distribute=auto",
-            "--checkpoints=0.001s",
-            f"--job-dir=gs://out/{kind}/{name}",
-        )
-        done = server.cli("run", *flags, "--", "python", "program.py", str(step), "9", cwd=tmp_path, timeout=240)
-        assert done.returncode == 0, done.stdout + done.stderr
-        found.append(results(done.stdout))
-    assert found[0] == found[1] and len(set(found[0])) == 1 and len(found[0]) == 2
-    assert len(server.client.details("local", f"{kind}_killed")["attempts"]) == 2
+    a_killed_chief_changes_nothing(server, tmp_path, kind, 5, "--workers=1", replicas=2)
 
 
 @pytest.mark.campaign

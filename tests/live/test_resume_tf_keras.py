@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Server
 
-from .test_resume import DATASET, MADE_OF_OTHERS, MUCH, PROGRAM, Runs, results
+from .test_resume import DATASET, MADE_OF_OTHERS, MUCH, PROGRAM, Runs, a_killed_chief_changes_nothing, results
 
 pytestmark = pytest.mark.live
 
@@ -56,15 +56,8 @@ def test_killed_in_the_middle_of_an_epoch(tmp_path: Path, case: str) -> None:
 @pytest.mark.parametrize(("data", "program"), [("arrays", PROGRAM), ("pipeline", DATASET)], ids=["arrays", "pipeline"])
 def test_two_workers_whose_chief_is_killed(server: Server, tmp_path: Path, data: str, program: str) -> None:
     (tmp_path / "program.py").write_text("import os\nos.environ['KIND'] = 'finite'\n" + of_tf_keras(program))
-    found = []
-    for name, step in (("untouched", 0), ("killed", 11)):
-        flags = (f"--name=tf_keras_{data}_{name}", "--workers=1", "--distribute=auto", "--checkpoints=0.001s")
-        where = ("--env=TF_USE_LEGACY_KERAS=1", f"--job-dir=gs://out/tf_keras_{data}/{name}")
-        command = ("--", "python", "program.py", str(step), "9")
-        done = server.cli("run", *flags, *where, *command, cwd=tmp_path, timeout=240)
-        assert done.returncode == 0, done.stdout + done.stderr
-        found.append(results(done.stdout))
-    assert found[0] == found[1] and len(set(found[0])) == 1 and len(found[0]) == 2
+    flags = ("--workers=1", "--env=TF_USE_LEGACY_KERAS=1")
+    a_killed_chief_changes_nothing(server, tmp_path, f"tf_keras_{data}", 11, *flags, replicas=2)
 
 
 def test_with_parameter_servers_it_is_refused(tmp_path: Path) -> None:

@@ -60,9 +60,7 @@ class Outcome:
     lost_steps: int | None
     again_seconds: float | None  # from the signal to the next step
     is_equal: bool | None  # the values in the end, or if it reports none, its files; None: nothing can be told
-    other_files: (
-        Sequence[str] | None
-    )  # that the undisturbed run has not left, or not with this content; None: it left none
+    other_files: Sequence[str] | None  # that the undisturbed run has left otherwise, or not at all; None: it left none
     problem: str  # empty: it has passed
 
 

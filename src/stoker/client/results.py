@@ -14,7 +14,7 @@ from stoker.core.errors import StokerError
 
 LARGEST_FILE_BYTES = 1 << 30
 MOST_FILES = 500
-_NOT_RESULTS = ("checkpoints/", "drill/", "tensorboard/")
+_NOT_RESULTS = ("checkpoints/", "drill/", "logs/steps/")
 """Folders of a job directory that Stoker writes to: docs/checkpoints.md, docs/frameworks.md."""
 
 _TIMES = ("events.out.tfevents",)

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from .chance import draw_from, drawn_so_far
-from .keras_order import Order, Place, Reached, Read
+from .keras_order import Order, Place, Reached, Read, as_tensors
 from .keras_passes import ENDLESS, Passes, is_generator
 from .sources import Source
 
@@ -76,14 +76,13 @@ def put_in_order(
         """Keras' own adapter of arrays, but for the order."""
 
         def _get_iterator(self, convert: Callable[..., Any], inputs: Any) -> Iterator[Any]:
-            indices = order.indices()
+            indices, nest = order.indices(), import_module("keras.src.tree")
             for first in range(0, len(indices), batch):
                 some = functools.partial(convert, indices=indices[first : first + batch])
-                yield _tree().map_structure(some, inputs, none_is_leaf=False)
+                yield nest.map_structure(some, inputs, none_is_leaf=False)
 
         def get_torch_dataloader(self) -> Iterator[Any]:
-            for one in self.get_numpy_iterator():
-                yield _tree().map_structure(keras.ops.convert_to_tensor, one, none_is_leaf=False)
+            return as_tensors(keras, self.get_numpy_iterator())
 
     adapter = InOrder(x, y, weight, batch_size=batch, class_weight=asked.pop("class_weight", None))
     order = _Ordered(seed, adapter._num_samples, batch, bool(asked.get("shuffle", True)), place)
@@ -204,7 +203,3 @@ def _passed_over(batches: Any, steps: int, now: Optional[Dict[str, Any]]) -> Ite
     if now is not None:
         draw_from(now["chance"])
     yield from items
-
-
-def _tree() -> Any:
-    return import_module("keras.src.tree")

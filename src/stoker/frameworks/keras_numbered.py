@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Iterator, Optional
 
 from .chance import draw_from, drawn_so_far
-from .keras_order import Order, Place
+from .keras_order import Order, Place, as_tensors
 from .parts import as_bytes
 
 numpy: Any = import_module("numpy")  # Keras has brought it
@@ -74,7 +74,7 @@ def put_in_order(
     keras: Any, asked: Dict[str, Any], seed: "tuple[int, int]", place: Callable[[], Place], kept: Dict[str, Any]
 ) -> Numbered:
     """Let `fit` ask for the batches in an order of ours."""
-    data, convert, nest = asked["x"], keras.ops.convert_to_tensor, import_module("keras.src.tree")
+    data = asked["x"]
     kind: Any = import_module(_ADAPTER).PyDatasetAdapter
     order = Numbered(data, seed, bool(asked.get("shuffle", True)), place, kept)
 
@@ -87,9 +87,7 @@ def put_in_order(
                 yield self._standardize_batch(self.py_dataset[int(number)])
 
         def get_torch_dataloader(self) -> Iterator[Any]:
-            """Without a loader of PyTorch's around it, which would draw a random number each time."""
-            for batch in self.get_numpy_iterator():
-                yield nest.map_structure(convert, batch, none_is_leaf=False)
+            return as_tensors(keras, self.get_numpy_iterator())
 
     asked["x"] = InOrder(data, class_weight=asked.pop("class_weight", None))
     asked["shuffle"] = False

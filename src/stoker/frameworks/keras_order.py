@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import nullcontext
 from importlib import import_module
-from typing import Any, Callable, ContextManager, Dict, NamedTuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, NamedTuple
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 
@@ -62,6 +62,13 @@ class Course:
     def chance(self) -> Dict[str, Any]:
         """What is to be kept of the chance that its data are drawn by; empty: nothing."""
         return {}
+
+
+def as_tensors(keras: Any, batches: Iterable[Any]) -> Iterator[Any]:
+    """Batches for PyTorch, without a loader of its own around them, which would draw a random number each time."""
+    nest: Any = import_module("keras.src.tree")  # leaves out what is None
+    for batch in batches:
+        yield nest.map_structure(keras.ops.convert_to_tensor, batch, none_is_leaf=False)
 
 
 class Order(Course):
