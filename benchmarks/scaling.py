@@ -1,8 +1,11 @@
 """What a second process brings: the same PyTorch program on one and on two, as Stoker jobs and launched bare.
 
-All four are there at the same time and take short turns, again and again: a machine whose speed changes does so for
-all of them. In the turns of those that were launched bare the server and its supervisors stand still (SIGSTOP), or they would
-cost them something, too. What is compared is the scaling: examples a second of two processes by those of one.
+All are there at the same time and take short turns, again and again: a machine whose speed changes does so for all of them.
+What is compared is the scaling: examples a second of two processes by those of one.
+
+Two launches of the same program differ by more than what is looked for, by where their memory happens to lie. So the jobs are
+compared with themselves: in every other turn the server and its supervisors stand still (SIGSTOP), and the difference is what
+they cost. Beside it, over the launches: jobs against bare processes, and bare processes against others, which is the noise.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -22,7 +26,7 @@ from .measure import Row
 from .server import PROJECT, Server, wait_until
 
 RUNS = 5
-_ROUNDS = 100
+_ROUNDS = 60
 _TURN_STEPS = 10
 _START_SECONDS = 120.0
 
@@ -91,40 +95,52 @@ class Trainer:
 
 def measure(runs: int) -> list[Row]:
     """The rows of this part."""
-    ours: list[float] = []
-    bare: list[float] = []
+    found: list[dict[str, float]] = []
     for _ in range(runs):
         with Server() as server, tempfile.TemporaryDirectory(prefix="stoker-bench-") as base:
-            scaled = _run(server, Path(base))
-            ours.append(scaled["stoker"])
-            bare.append(scaled["bare"])
+            found.append(_run(server, Path(base)))
     return [
-        Row(
-            what="what a Stoker job loses of what a second process brings",
-            samples=[100 * (1 - one / other) for one, other in zip(ours, bare, strict=True)],
-            unit="%",
-            budget=1.0,
-            peer="bare",
-            ratio=median(ours) / median(bare),
-        )
+        _row("what a second process brings less while Stoker runs beside it", found, "jobs", "alone", budget=1.0),
+        _row(" the same of other processes: jobs, and launched bare", found, "alone", "bare"),
+        _row(" the same, both launched bare: the noise", found, "other", "bare"),
     ]
 
 
+def _row(what: str, found: list[dict[str, float]], one: str, other: str, budget: float | None = None) -> Row:
+    """How much less it is in the one case than in the other."""
+    return Row(
+        what=what,
+        samples=[100 * (1 - scaled[one] / scaled[other]) for scaled in found],
+        unit="%",
+        budget=budget,
+        peer="bare" if other == "bare" else "jobs alone",
+        ratio=median(scaled[one] for scaled in found) / median(scaled[other] for scaled in found),
+    )
+
+
 def _run(server: Server, base: Path) -> dict[str, float]:
-    """What two are of one, the median of all rounds, launched bare and as jobs."""
+    """What two are of one, the median of all rounds: of bare processes, of others, of jobs, and of those while Stoker stands."""
     program = base / "program.py"
     program.write_text(PROGRAM)
-    processes = [process for count in (1, 2) for process in _launch(program, base / str(count), count)]
+    sizes = (1, 2)
+    folders = {name: [base / f"{name}{count}" for count in sizes] for name in ("bare", "other")}
+    processes = [
+        process
+        for made in folders.values()
+        for count, folder in zip(sizes, made, strict=True)
+        for process in _launch(program, folder, count)
+    ]
     try:
-        bare = [Trainer(base / str(count)) for count in (1, 2)]
-        ours = [Trainer(_submit(server, count)) for count in (1, 2)]
-        scaled: dict[str, list[float]] = {"bare": [], "stoker": []}
+        trainers = {name: [Trainer(folder) for folder in made] for name, made in folders.items()}
+        trainers["jobs"] = [Trainer(_submit(server, count)) for count in sizes]
+        turns = {**trainers, "alone": trainers["jobs"]}
+        scaled: dict[str, list[float]] = {name: [] for name in turns}
         for round_ in range(_ROUNDS):
-            for name in list(scaled)[:: 1 if round_ % 2 else -1]:
-                with _standing(server) if name == "bare" else nullcontext():
-                    one, two = (trainer.rate() for trainer in (bare if name == "bare" else ours))
+            for name in list(turns)[:: 1 if round_ % 2 else -1]:
+                with nullcontext() if name == "jobs" else _standing(server):
+                    one, two = (trainer.rate() for trainer in turns[name])
                 scaled[name].append(two / one)
-        for trainer in (*bare, *ours):
+        for trainer in chain.from_iterable(trainers.values()):
             trainer.end()
         server.wait_for_rest()
         for process in processes:
@@ -132,7 +148,7 @@ def _run(server: Server, base: Path) -> dict[str, float]:
     finally:
         for process in processes:
             process.kill()
-    return {name: median(found) for name, found in scaled.items()}
+    return {name: median(each) for name, each in scaled.items()}
 
 
 @contextmanager
