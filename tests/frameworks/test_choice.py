@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from stoker.frameworks.choice import choose_jax, choose_keras, choose_torch
 from stoker.frameworks.cluster import Cluster, cluster_of
+from stoker.frameworks.rates import Rates
+from stoker.frameworks.torch_loops import check_devices
 from stoker.frameworks.words import Refused
 
 
@@ -128,3 +131,22 @@ def test_all_of_a_job_have_one_seed() -> None:
     job = {"STOKER_JOB_ID": "p/j", "STOKER_ATTEMPT": "1"}
     assert cluster_of({**job, "RANK": "0"}).seed == cluster_of({**job, "RANK": "1", "STOKER_ATTEMPT": "2"}).seed
     assert cluster_of(job).seed != cluster_of({"STOKER_JOB_ID": "p/k"}).seed
+
+
+def test_training_beside_the_gpus_is_refused() -> None:
+    for kinds, has_gpus in (({"cuda"}, True), ({"cpu", "cuda"}, True), ({"cpu"}, False), (set(), True)):
+        check_devices(kinds, has_gpus)
+    with pytest.raises(Refused, match="asked for a GPU for each process, and the program trains on the processors"):
+        check_devices({"cpu"}, True)
+
+
+def test_a_learning_rate_grows_by_the_rule_and_what_is_set_later_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STOKER_LEARNING_RATE_RULE", "sqrt")
+    rates, group = Rates(4), {"lr": 0.1}
+    rates.scale_group(group)
+    assert group["lr"] == pytest.approx(0.2) and rates.note(0.2) == "learning rate 0.1 -> 0.2 (sqrt)"
+    assert rates.note(0.1) == "learning rate 0.1 -> 0.2 (sqrt), which the program has set to 0.1 since"
+    assert rates.note(math.nan) == "learning rate 0.1 -> 0.2 (sqrt)"
+    monkeypatch.setenv("STOKER_LEARNING_RATE_RULE", "none")
+    Rates(4).scale_group(group)
+    assert group["lr"] == pytest.approx(0.2) and Rates(4).note(0.2) == ""

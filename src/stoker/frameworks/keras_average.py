@@ -11,6 +11,7 @@ import functools
 import threading
 from importlib import import_module
 from typing import Any, Callable, List, Optional
+from weakref import WeakSet
 
 
 class Average:
@@ -19,9 +20,19 @@ class Average:
     def __init__(self, tensorflow: Any) -> None:
         self._tensorflow = tensorflow
         self._step = threading.local()  # replicas of one process are traced in threads
+        self._averaged_before: WeakSet[Any] = WeakSet()  # optimizers within one that scales losses
+        self._has_own_statistics = False  # on each replica, which nobody averages
 
-    def put_in_place(self) -> None:
-        """Let Keras 3 average. Versions that are made otherwise are left as they are."""
+    def put_in_place(self, keras: Any) -> None:
+        """Let Keras average. Versions that are made otherwise are left as they are."""
+        if hasattr(keras, "Variable"):
+            self._put_in_keras()
+            self._has_own_statistics = True
+        else:
+            self._put_in_tf_keras(keras)
+
+    def _put_in_keras(self) -> None:
+        """Version 3."""
         try:
             losses: Any = import_module("keras.src.losses.loss")
             optimizer: Any = import_module("keras.src.optimizers.base_optimizer").BaseOptimizer
@@ -44,21 +55,79 @@ class Average:
         @functools.wraps(clip)
         def clip_averaged(own: Any, gradients: Any) -> Any:
             """What is clipped is the gradient of all."""
-            return clip(own, self.averaged(list(gradients)))
+            return clip(own, list(gradients) if own in self._averaged_before else self.averaged(list(gradients)))
 
         losses.scale_loss_for_distribution = losses.unscale_loss_for_distribution = lambda value: value
         losses.reduce_values = reduce_values
         optimizer._clip_gradients = clip_averaged
+        self._put_in_scaling()
         reduces._all_reduce_sum_gradients = lambda own, pairs: list(pairs)
+
+    def _put_in_scaling(self) -> None:
+        """What scales losses for fp16 leaves out a step whose gradients are not finite: those of all, or replicas would part."""
+        try:
+            scaling: Any = import_module("keras.src.optimizers.loss_scale_optimizer").LossScaleOptimizer
+            apply = scaling.apply
+        except (ImportError, AttributeError):
+            return
+
+        @functools.wraps(apply)
+        def apply_averaged(own: Any, grads: Any, trainable_variables: Any = None) -> Any:
+            self._averaged_before.add(own.inner_optimizer)
+            return apply(own, self.averaged(list(grads)), trainable_variables)
+
+        scaling.apply = apply_averaged
+
+    def _put_in_tf_keras(self, keras: Any) -> None:
+        """Sums of losses are left to it, for it adds the gradients up."""
+        try:
+            scales: Any = import_module(f"{keras.__name__}.src.utils.losses_utils")
+            optimizers: Any = import_module(f"{keras.__name__}.src.optimizers.utils")
+            losses: Any = import_module(f"{keras.__name__}.src.losses").Loss
+            scale, add, reduction = (
+                scales.scale_loss_for_distribution,
+                optimizers.all_reduce_sum_gradients,
+                losses._get_reduction,
+            )
+        except (ImportError, AttributeError):
+            return
+
+        @functools.wraps(scale)
+        def scale_loss(value: Any) -> Any:
+            return scale(value) if self._adds_up() else value
+
+        @functools.wraps(add)
+        def average(pairs: Any) -> Any:
+            pairs = list(pairs)
+            if self._adds_up():
+                return add(pairs)
+            return list(zip(self.averaged([gradient for gradient, _ in pairs]), [variable for _, variable in pairs]))
+
+        @functools.wraps(reduction)
+        def reduced_by(own: Any) -> Any:
+            """It refuses a mean of one replica's examples outside of `compile`, as it could not be added up."""
+            own._allow_sum_over_batch_size = True
+            return reduction(own)
+
+        scales.scale_loss_for_distribution = scale_loss
+        optimizers.all_reduce_sum_gradients = average
+        losses._get_reduction = reduced_by
+
+    def _adds_up(self) -> bool:
+        """Whether this is no step of ours, or one of tf_keras whose loss is a sum."""
+        return bool(getattr(self._step, "adds_up", True))
 
     def stepped(self, model: Any, examples: Optional[Any], step: Callable[[], Any]) -> Any:
         """Do a step of one replica. `examples`: how many it has, as a tensor; None: that is not known."""
         self._step.examples = examples
+        losses = self._tensorflow.nest.flatten(getattr(model, "loss", None))
+        self._step.adds_up = any(getattr(loss, "reduction", None) == "sum" for loss in losses)
         try:
             told = step()
-            self._average_statistics(model)
+            if self._has_own_statistics:
+                self._average_statistics(model)
         finally:
-            self._step.examples = None
+            self._step.examples, self._step.adds_up = None, True
         return told
 
     def averaged(self, gradients: List[Any]) -> List[Any]:

@@ -1,40 +1,15 @@
-"""What several processes of one `fit` share: the chief alone writes, and all have the same learning rate."""
+"""What several processes of one `fit` share: the chief alone writes."""
 
 from __future__ import annotations
 
 import functools
-import math
 import os
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, List, Optional
 
 from .cluster import Cluster
 from .elsewhere import elsewhere, is_alone_with
 
 _FILES = ("filepath", "filename", "log_dir", "backup_dir")  # of callbacks that write
-_RULES: Dict[str, Callable[[int], float]] = {"linear": float, "sqrt": math.sqrt}
-
-
-class Rates:
-    """The learning rates of a program's optimizers."""
-
-    def __init__(self, count: int) -> None:
-        """`count`: so many replicas train in step."""
-        self._count = count
-        self._sped_up: set[int] = set()  # optimizers, by id
-
-    def scale(self, optimizer: Any) -> str:
-        """Let it grow with the replicas, once, if the job asks for that. Returns what to say of it."""
-        rule = os.environ.get("STOKER_LEARNING_RATE_RULE", "")
-        if rule not in _RULES or id(optimizer) in self._sped_up:
-            return ""
-        self._sped_up.add(id(optimizer))
-        factor = _RULES[rule](self._count)
-        try:
-            before = float(optimizer.learning_rate)
-            optimizer.learning_rate = before * factor
-        except (TypeError, ValueError, AttributeError):
-            return "its learning rate follows a schedule of its own and is left as it is"
-        return f"learning rate {before:g} -> {before * factor:g} ({rule})"
 
 
 def writing_chief(given: Any, cluster: Cluster) -> Optional[List[Any]]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from typing import Any, Callable, Dict, Optional
 
 from . import truth
 from .cluster import Cluster
 from .keras_average import Average
-from .keras_chief import Rates, throw_away, writing_chief
+from .keras_chief import throw_away, writing_chief
 from .keras_own import Own
 from .keras_resume import Resume
+from .rates import Rates
 from .steps import meter
 from .words import Refused, say
 
@@ -71,8 +73,8 @@ class Fit:
         if self._strategy is not None:
             for name in ("evaluate", "predict"):
                 setattr(self._keras.Model, name, self._by_examples(getattr(self._keras.Model, name)))
+            self._average.put_in_place(self._keras)
         if self._strategy is not None and hasattr(self._keras, "Variable"):
-            self._average.put_in_place()
             for number in (int, float):  # those of Keras fail for one that is on several devices
                 setattr(self._keras.Variable, f"__{number.__name__}__", _reads_as(number))
         if not self._cluster.is_chief and self._strategy is not None:
@@ -85,7 +87,7 @@ class Fit:
         if self._strategy is None:
             return self._train(model, bound, data)
         self._scale_batch(model, asked)
-        notes = self._rates.scale(model.optimizer)
+        self._rates.scale(model.optimizer)
         seen: Dict[str, Any] = {}
         step = model.train_step if self._own is None else self._own.timed(model, model.train_step)
 
@@ -101,7 +103,7 @@ class Fit:
             return self._average.stepped(model, examples, lambda: step(data))
 
         model.train_step = train_step
-        asked["callbacks"] = self._callbacks(asked.get("callbacks"), seen, notes)
+        asked["callbacks"] = self._callbacks(asked.get("callbacks"), seen)
         if not self._cluster.is_chief:
             asked["verbose"] = 0
         try:
@@ -180,7 +182,7 @@ class Fit:
 
     # Who writes
 
-    def _callbacks(self, given: Any, seen: Dict[str, Any], notes: str) -> Any:
+    def _callbacks(self, given: Any, seen: Dict[str, Any]) -> Any:
         callbacks = writing_chief(given, self._cluster)
         if callbacks is None:
             return given
@@ -204,7 +206,8 @@ class Fit:
                 if seen and not seen.get("is_told"):
                     seen["is_told"] = True
                     (size, *_) = fit._strategy.experimental_local_results(fit._batch)
-                    truth.tell(cluster, way, expected, seen["replicas"], int(size), notes)
+                    note = fit._rates.note(_rate_of(self.model.optimizer))
+                    truth.tell(cluster, way, expected, seen["replicas"], int(size), note)
 
         return [*callbacks, FirstStep()]
 
@@ -219,6 +222,13 @@ def _iterations(model: Any) -> Optional[int]:
         return None
     counted: Any = getattr(optimizer, "iterations", None)  # a model with a step of its own may have no optimizer
     return int(counted.numpy()) if hasattr(counted, "numpy") else None
+
+
+def _rate_of(optimizer: Any) -> float:
+    try:
+        return float(optimizer.learning_rate)
+    except (TypeError, ValueError, AttributeError):
+        return math.nan  # a schedule, or no optimizer of the model
 
 
 def batch_of(tensorflow: Any, dataset: Any) -> int:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 from importlib import import_module
 from typing import Any, Callable, Dict, List
 
 from . import truth
 from .cluster import Cluster
-from .keras_chief import Rates, throw_away, writing_chief
+from .keras_chief import throw_away, writing_chief
+from .rates import Rates
 from .together import begin_alike
 from .words import Refused
 
@@ -110,7 +112,7 @@ class Shared:
     def _run(self, model: Any, bound: inspect.BoundArguments) -> Any:
         asked = bound.arguments
         self._share(asked)
-        notes = self._rates.scale(model.optimizer)
+        self._rates.scale(model.optimizer)
         seen: Dict[str, int] = {}
         step = model.train_step
 
@@ -120,7 +122,7 @@ class Shared:
             return step(state, data)
 
         model.train_step = train_step
-        asked["callbacks"] = self._callbacks(asked.get("callbacks"), seen, notes)
+        asked["callbacks"] = self._callbacks(asked.get("callbacks"), seen)
         if not self._cluster.is_chief:
             asked["verbose"] = 0
         try:
@@ -193,11 +195,11 @@ class Shared:
         part = self._taker(tensorflow, self._count, self._cluster.rank)
         return dataset.rebatch(batch * self._replicas).map(part)
 
-    def _callbacks(self, given: Any, seen: Dict[str, int], notes: str) -> Any:
+    def _callbacks(self, given: Any, seen: Dict[str, int]) -> Any:
         callbacks = writing_chief(given, self._cluster)
         if callbacks is None:
             return given
-        cluster, expected = self._cluster, self._replicas
+        cluster, expected, rates = self._cluster, self._replicas, self._rates
         told: List[bool] = []
 
         class FirstStep(self._keras.callbacks.Callback):  # type: ignore[misc,name-defined]
@@ -208,7 +210,8 @@ class Shared:
                     told.append(True)
                     weights = self.model.trainable_variables
                     count = len(weights[0].value.sharding.device_set) if weights else 1
-                    truth.tell(cluster, "DataParallel", expected, count, seen.get("batch", 0) // count, notes)
+                    note = rates.note(math.nan)  # within an epoch its variables cannot be read
+                    truth.tell(cluster, "DataParallel", expected, count, seen.get("batch", 0) // count, note)
 
         return [*callbacks, FirstStep()]
 

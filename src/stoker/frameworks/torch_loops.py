@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 from weakref import WeakValueDictionary
 
 from . import truth
@@ -26,6 +26,7 @@ from .choice import choose_torch
 from .cluster import Cluster, cluster_of
 from .elsewhere import save_elsewhere
 from .program import first_use, launcher, main_file, saves_itself
+from .rates import Rates
 from .steps import meter
 from .together import begin_alike, is_aside
 from .torch_data import Share
@@ -43,10 +44,16 @@ _LOOK_STEPS = 100
 """Every so many steps it is looked whether all processes are in step."""
 
 
+_OTHERS = frozenset({"import tensorflow", "import keras", "import tf_keras"})
+"""What trains, where the program itself does not name torch."""
+
+
 def prepare_torch(torch: ModuleType) -> None:
     """Join the other processes as soon as torch is there, and set the precision."""
+    if first_use({"torch"}, main_file()) is None and first_use(_OTHERS, main_file()) is not None:
+        return  # a library of the program's has imported it
     precision = os.environ.get("STOKER_PRECISION", "")
-    if precision:
+    if precision and os.environ.get("KERAS_BACKEND") != "torch":  # that has a policy
         _set_precision(torch, precision)
     if os.environ.get("STOKER_CHECKPOINTS") and not (saves_itself() or trains_by_keras()):
         say("--checkpoints does nothing here: a PyTorch loop is saved by stoker.checkpoint.State (docs/checkpoints.md)")
@@ -90,24 +97,25 @@ class Loop:
     def __init__(self, torch: Any, cluster: Cluster) -> None:
         self._torch = torch
         self._cluster = cluster
+        self._has_gpus = bool(cluster.devices) and not cluster.is_pretended
         self._together: Any = import_module("torch.distributed")
         self._optimizers: WeakValueDictionary[int, Any] = WeakValueDictionary()  # the program may be done with one
         self._shapes: set[Any] = set()  # of the parameters that some optimizer has stepped
         self._averaged: set[int] = set()  # optimizers whose gradients are averaged for the next step
         self._steps = 0
         self._meter = meter()
+        self._rates = Rates(cluster.processes)
         self._share = Share(torch, cluster, self, self._agreed)
 
     def put_in_place(self) -> None:
         """Join the others, and stand where the program will pass."""
         torch, cluster = self._torch, self._cluster
-        has_gpus = bool(cluster.devices) and not cluster.is_pretended
-        if has_gpus and not torch.cuda.is_available():
+        if self._has_gpus and not torch.cuda.is_available():
             raise Refused(
                 f"asked for a GPU for each process, and PyTorch {torch.__version__} sees none",
                 "install a PyTorch with CUDA in the job's environment, or ask for no GPUs",
             )
-        self._together.init_process_group("cpu:gloo,cuda:nccl" if has_gpus else "gloo")
+        self._together.init_process_group("cpu:gloo,cuda:nccl" if self._has_gpus else "gloo")
         self._together.init_process_group = _is_done_already
         atexit.register(self._leave)
         begin_alike(cluster, torch)
@@ -177,6 +185,7 @@ class Loop:
         def add_together(optimizer: Any, group: Any) -> None:
             """Called for the first ones, too. They begin as the first process has them; a new gradient is not averaged yet."""
             add(optimizer, group)
+            loop._rates.scale_group(optimizer.param_groups[-1])
             key = id(optimizer)
             if key not in loop._optimizers:
                 loop._optimizers[key] = optimizer
@@ -327,15 +336,18 @@ class Loop:
                 f"all {count} processes read the same data: the program uses no torch.utils.data.DataLoader",
                 "read the data by a DataLoader, or say --distribute none",
             )
+        check_devices({parameter.device.type for parameter in _parameters(optimizer)}, self._has_gpus)
         rate = float(optimizer.param_groups[0].get("lr", 0.0))
         sums = [parameter.detach().double().sum() for parameter in _parameters(optimizer)]
         total = torch.stack([torch.stack(sums).sum(), torch.tensor(rate, dtype=torch.float64, device=sums[0].device)])
         low, high = total.clone(), total.clone()
         self._together.all_reduce(low, op=self._together.ReduceOp.MIN)
         self._together.all_reduce(high, op=self._together.ReduceOp.MAX)
-        in_step = count if torch.allclose(low, high, rtol=1e-6, atol=1e-12) else 1
+        is_alike = torch.allclose(low, high, rtol=1e-6, atol=1e-12, equal_nan=True)  # what is no number is so for all
+        in_step = count if is_alike else 1
         if not self._steps or in_step != count:
-            truth.tell(self._cluster, "averaged gradients", count, in_step, self._share.batch_size)
+            note = self._rates.note(rate)
+            truth.tell(self._cluster, "averaged gradients", count, in_step, self._share.batch_size, note)
 
     def has_all(self, module: Any) -> bool:
         """Whether it has all that some optimizer steps: a teacher, or the frozen part of a model, has not."""
@@ -361,6 +373,15 @@ class Loop:
         total = self._torch.tensor(number, dtype=self._torch.float64)
         self._together.all_reduce(total)
         return float(total) / self._cluster.processes
+
+
+def check_devices(kinds: Set[str], has_gpus: bool) -> None:
+    """Raise Refused where the parameters of an optimizer are on processors, and there are GPUs. `kinds`: of their devices."""
+    if has_gpus and kinds == {"cpu"}:
+        raise Refused(
+            "asked for a GPU for each process, and the program trains on the processors",
+            'send the model and its batches there (model.to("cuda")), ask for no GPUs, or say --distribute none',
+        )
 
 
 def _is_done_already(*_: Any, **__: Any) -> None:

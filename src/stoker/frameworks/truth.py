@@ -7,6 +7,7 @@ import os
 from typing import Any, Dict
 
 from .cluster import Cluster
+from .rates import say_no_rule
 from .steps import meter
 from .words import Refused, say
 
@@ -45,6 +46,7 @@ def tell_met(cluster: Cluster, way: str, expected: int, devices: int) -> None:
             f"asked for {expected} devices, and the processes have {devices} together ({way})",
             "say --distribute none if that is meant",
         )
+    say_no_rule()
     if cluster.is_chief:
         say(
             f"{cluster.processes} processes have met ({way}): {devices} devices, among which the program shares its arrays"
@@ -61,6 +63,7 @@ def tell_served(cluster: Cluster, *, is_served: bool, place: str, batch: int) ->
             f"asked for parameter servers, and the weights are at {place or 'no known place'}",
             "say --distribute none if that is meant",
         )
+    say_no_rule()
     examples = f", {batch} examples a step" if batch else ""
     say(f"trains on {workers} worker{'s' if workers > 1 else ''}, each at its own pace ({way}){examples}")
 
@@ -68,7 +71,20 @@ def tell_served(cluster: Cluster, *, is_served: bool, place: str, batch: int) ->
 def left(why: str) -> None:
     """The program is left as it is: nothing is known of its steps, and nothing is held against it."""
     say(f"left as it is: {why}")
+    say_no_rule()
     _write({"way": "its own"})
+
+
+def tell_by_itself(cluster: Cluster, used: int) -> None:
+    """Of a program that nobody was told to distribute: how many replicas train in step. Said if others would train the same."""
+    asked = cluster.replicas
+    if os.environ.get("STOKER_DISTRIBUTE") or not cluster.is_chief or used >= asked:
+        return
+    what = "GPUs" if cluster.devices else "replicas"
+    say(
+        f"asked for {asked} {what}, and this program trains on {used}: with --distribute auto it trains on all of them "
+        "(--distribute none: it is meant so)"
+    )
 
 
 def _write(seen: Dict[str, Any]) -> None:
