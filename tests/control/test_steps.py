@@ -160,3 +160,9 @@ def test_a_loss_that_is_no_number() -> None:
     assert finding.code == "NOT_A_NUMBER" and finding.text == "loss of chief-0 is nan, since step 9 or shortly before"
     again = training(told(1, 1, 1.0, values={"loss": "nan"}), told(9, 8, 1.0, values={"loss": 1.0}))
     assert findings([again]) == [], "it has come back"
+
+
+def test_values_alone_are_no_start_and_steps_that_are_done_as_one_are_the_first() -> None:
+    found = training(told(10, 10, 9.0), told(20, 10, 1.0), json.dumps({**json.loads(told(20, 1, 1.0)), "steps": 0}))
+    assert found.runs == 1 and found.first_seconds == 9.0 and found.recent.steps == 10
+    assert training(told(5, 5, 1.0), told(5, 5, 1.0)).runs == 2

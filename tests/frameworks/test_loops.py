@@ -273,7 +273,7 @@ def test_loops_within_loops() -> None:
         (lambda: {"model": torch.nn.Linear(4, 2, bias=False)}, "it has model.bias, which the program does not"),
         (lambda: {"model": torch.nn.ModuleList([torch.nn.Linear(4, 2)])}, "it does not have model.0.bias, model.0.w"),
         (lambda: {"model": torch.nn.Linear(4, 2), "best": 1.0}, "its best is missing, the program's a value"),
-        (dict, "its model is a model or an optimizer of PyTorch, the program's missing"),
+        (dict, "its model is a model of PyTorch, the program's missing"),
         (lambda: {"model": 3}, "the program's a value"),
     ],
 )  # fmt: skip
@@ -281,6 +281,19 @@ def test_a_checkpoint_of_another_program(folder: Path, parts: Callable[[], dict[
     a_state(model=torch.nn.Linear(4, 2)).save()
     with pytest.raises(SystemExit, match=rf"the checkpoint of step 0 is of another model: .*{why}.*; give another"):
         a_state(**parts()).restore()
+
+
+def test_a_checkpoint_of_another_optimizer(folder: Path) -> None:
+    def parts(kind: Any, **more: Any) -> dict[str, Any]:
+        model = torch.nn.Linear(4, 2)
+        return {"model": model, "optimizer": kind(model.parameters(), lr=0.1, **more)}
+
+    a_state(**parts(torch.optim.SGD)).save()
+    with pytest.raises(
+        SystemExit, match="its optimizer is an optimizer of PyTorch, SGD, the program's an optimizer of Py.*Adam"
+    ):
+        a_state(**parts(torch.optim.Adam)).restore()
+    a_state(**parts(torch.optim.SGD, momentum=0.9)).restore()
 
 
 def test_of_damaged_files_the_one_before_is_taken(folder: Path) -> None:

@@ -446,3 +446,30 @@ def test_it_is_asked_for_by_a_label_too(server: Server, tmp_path: Path) -> None:
     )
     output = done.stdout + done.stderr
     assert done.returncode == 0 and "left as it is: the program distributes itself" in output, output
+
+
+@pytest.mark.campaign
+def test_numbers_that_are_none_are_no_training_apart(server: Server, tmp_path: Path) -> None:
+    """A loss that has grown beyond all bounds is to be found as that, not as replicas that have parted."""
+    (tmp_path / "program.py").write_text(TORCH.replace("lr=0.01", "lr=1e30"))
+    flags = ("--workers=1", "--distribute=ddp", "--job-dir=gs://out/huge")
+    output = run(server, tmp_path, *flags, command=("program.py", "1"))
+    assert "trains in step on 2 replicas" in output and "training uses" not in output
+
+
+@pytest.mark.campaign
+def test_the_learning_rate_of_a_torch_loop_grows_with_its_replicas(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TORCH)
+    flags = ("--workers=1", "--distribute=ddp", "--learning-rate-rule=linear", "--job-dir=gs://out/rate")
+    output = run(server, tmp_path, *flags, command=("program.py", "32"))
+    assert "64 together; learning rate 0.01 -> 0.02 (linear)" in output
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("program", ["torch", "keras"])
+def test_where_replicas_train_each_by_itself_that_is_said(server: Server, tmp_path: Path, program: str) -> None:
+    (tmp_path / "program.py").write_text(TORCH if program == "torch" else KERAS)
+    command, flags = ("program.py", "32"), ("--workers=1", f"--job-dir=gs://out/alone_{program}")
+    said = "asked for 2 replicas, and this program trains on 1: with --distribute auto it trains on all of them"
+    assert run(server, tmp_path, *flags, command=command).count(said) == 1
+    assert said not in run(server, tmp_path, *flags, "--distribute=none", command=command)

@@ -365,3 +365,23 @@ def test_three_workers_whose_chief_is_killed(server: Server, tmp_path: Path, dat
     kind = "os.environ['KIND'] = 'finite'\n"
     (tmp_path / "program.py").write_text(program.replace("import tensorflow", kind + "import tensorflow"))
     a_killed_chief_changes_nothing(server, tmp_path, data, 11, "--workers=2", replicas=3)
+
+
+@pytest.mark.campaign
+def test_a_checkpoint_of_another_optimizer_is_refused(run: Runs) -> None:
+    run(21, signal.SIGKILL)
+    run.program = run.program.replace("optimizers.Adam(0.01)", "optimizers.AdamW(0.01)")
+    done = run(21, signal.SIGKILL)
+    assert done.returncode == 1 and "it was trained by Adam, the program has AdamW" in done.stderr
+
+
+@pytest.mark.campaign
+def test_steps_are_counted_where_losses_are_scaled(tmp_path: Path) -> None:
+    program = PROGRAM.replace(
+        "keras.utils.set", "keras.mixed_precision.set_global_policy('mixed_float16')\nkeras.utils.set"
+    )
+    whole = Runs(tmp_path / "whole", program)(0)
+    run = Runs(tmp_path / "killed", program)
+    assert run(21, signal.SIGKILL).returncode == -signal.SIGKILL
+    done = run(21, signal.SIGKILL)
+    assert re.search(r"goes on at step [12]\d: ", done.stderr) and results(done.stdout) == results(whole.stdout) != []

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Server
 
-from .test_resume import DATASET, MADE_OF_OTHERS, MUCH, PROGRAM, Runs, a_killed_chief_changes_nothing, results
+from .test_resume import DATASET, EPOCHS, MADE_OF_OTHERS, MUCH, PROGRAM, Runs, a_killed_chief_changes_nothing, results
 
 pytestmark = pytest.mark.live
 
@@ -66,3 +66,19 @@ def test_with_parameter_servers_it_is_refused(tmp_path: Path) -> None:
     told = {"STOKER_DISTRIBUTE": "auto", "STOKER_ROLE": "chief", "RANK": "0", "WORLD_SIZE": "2", "TF_CONFIG": cluster}
     done = Runs(tmp_path, "import tf_keras as keras\nkeras.Sequential()\n")(0, TF_USE_LEGACY_KERAS="1", **told)
     assert done.returncode == 1 and "--checkpoints is not for parameter servers" in done.stderr, done.stderr
+
+
+@pytest.mark.campaign
+def test_the_learning_rate_is_what_callbacks_had_made_of_it(tmp_path: Path) -> None:
+    """Also where an epoch begins anew, because its data cannot be entered in the middle."""
+    schedule = "keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2)"
+    said = "print('rate', round(float(model.optimizer.learning_rate), 6))\n"
+    program = EPOCHS.replace("PyDataset", "Sequence").replace("Batches(workers=2)", "Batches()").replace("0.15", "0.05")
+    program = (
+        program.replace("[Ends()]", f"[{schedule}, Ends()]").replace("import os", "import tf_keras as keras, os") + said
+    )
+    run = Runs(tmp_path, program.replace(" keras, numpy", " numpy"))
+    variables = {"TF_USE_LEGACY_KERAS": "1"}
+    assert run(25, signal.SIGKILL, **variables).returncode == -signal.SIGKILL
+    done = run(25, signal.SIGKILL, **variables)
+    assert "goes on at step 20: epoch 3" in done.stderr and "rate 0.000625" in done.stdout, done.stdout + done.stderr

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -42,8 +43,8 @@ class Window:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first step of its process, in which frameworks compile."""
-        return self.step == self.steps == 1
+        """Whether it is the first of its process, in which frameworks compile: a step, or those that are done as one."""
+        return self.step == self.steps > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +65,8 @@ class Progress:
     @property
     def runs(self) -> int:
         """How often its program was started: then its steps begin at 1 again."""
-        return 1 + sum(
-            later.step <= earlier.step for earlier, later in zip(self.windows, self.windows[1:], strict=False)
-        )
+        steps = [window.step for window in self.windows if window.steps]  # others hold values alone
+        return 1 + sum(later <= earlier for earlier, later in pairwise(steps))
 
     @property
     def first_seconds(self) -> float | None:

@@ -19,8 +19,6 @@ FOLDER = "jax"
 class JaxParts:
     """Values of a program that are, or hold, arrays of JAX."""
 
-    name = "arrays of JAX"
-
     def __init__(self, jax: Any, values: Dict[str, Any], names: List[str], rank: int, count: int) -> None:
         """`names`: those of the values that this is for. `rank`, `count`: of the processes that train together."""
         try:
@@ -33,7 +31,7 @@ class JaxParts:
         self._jax = jax
         self._numpy: Any = import_module("numpy")
         self._values = values
-        self.names = names
+        self.kinds = dict.fromkeys(names, "arrays of JAX")
         self._rank = rank
         self._is_shared = count > 1
         self._checkpointer = orbax.StandardCheckpointer()
@@ -63,13 +61,13 @@ class JaxParts:
         except (ValueError, KeyError, TypeError) as error:
             raise another_program(found, " ".join(str(error).split())) from None
         told = iter(self._jax.tree_util.tree_leaves(restored))  # those that are each one's own are none
-        values = {name: self._values[name] for name in self.names}
+        values = {name: self._values[name] for name in self.kinds}
         leaves = [self._back(leaf, own[name] if name in own else next(told)) for name, leaf in self._leaves()]
         self._values.update(self._jax.tree_util.tree_unflatten(self._jax.tree_util.tree_structure(values), leaves))
 
     def _leaves(self) -> "List[tuple[str, Any]]":
         """By their paths."""
-        values = {name: self._values[name] for name in self.names}
+        values = {name: self._values[name] for name in self.kinds}
         leaves, _ = self._jax.tree_util.tree_flatten_with_path(values)
         return [(self._jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
 
@@ -81,7 +79,7 @@ class JaxParts:
                 return None
             return self._plain(leaf) if self._is_local(leaf) else leaf
 
-        return self._jax.tree_util.tree_map_with_path(shown, {name: self._values[name] for name in self.names})
+        return self._jax.tree_util.tree_map_with_path(shown, {name: self._values[name] for name in self.kinds})
 
     def _back(self, leaf: Any, array: Any) -> Any:
         """An array where the program has it."""

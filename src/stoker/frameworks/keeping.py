@@ -15,12 +15,12 @@ from .saving import Saved, Saving
 from .steps import meter, tell_resumed
 from .stored import checkpoints_at
 from .together import is_aside
-from .torch_parts import TorchParts, steps_parameters_of
+from .torch_parts import TorchParts, digest_of, is_sharded, steps_parameters_of
 from .variable_parts import VariableParts, is_trained
 from .words import NotNow, Refused, passes, say
 
-_MOST_BATCHES = 64
-"""A program whose optimizers have not stepped by then steps in a way of its own, and is not waited for."""
+_MOST_BATCHES = 512
+"""A program whose optimizers have not stepped by then steps in a way of its own, and is not waited for. Until one does step."""
 
 
 class Keeping:
@@ -38,6 +38,7 @@ class Keeping:
         self.saving: Optional[Saving] = None  # None: nothing is saved
         self._has_stepped = False
         self._waited_batches = 0
+        self._most_batches = _MOST_BATCHES
         self._steps_by_itself = True
         self._trained_before = 0  # steps that optimizers took, in attempts before this one
 
@@ -109,10 +110,10 @@ class Keeping:
             return True
         self._waited_batches += 1
         if self._has_stepped:
+            self._most_batches = max(self._most_batches, 2 * self._waited_batches)
             self._has_stepped, self._waited_batches = False, 0
             return True
-        self._steps_by_itself = self._waited_batches >= _MOST_BATCHES
-        return self._steps_by_itself
+        return self._waited_batches >= self._most_batches
 
     def _kinds_of(self, jax: Any) -> List[Part]:
         """The parts, by who saves them."""
@@ -134,6 +135,7 @@ class Keeping:
                 optimizer.register_step_post_hook(self._note_step)
             stepping = {n: its for n, its in optimizers.items() if steps_parameters_of(its, list(models.values()))}
             if models:
+                self._check_alike(models)
                 take(
                     lambda _: TorchParts(torch, models, stepping, together.rank, together.count),
                     {**models, **stepping},
@@ -150,13 +152,23 @@ class Keeping:
         self.own = Objects(self._parts, sorted(left), together.rank)
         return [*kinds, self.own]
 
+    def _check_alike(self, models: Dict[str, Any]) -> None:
+        """Raise Refused where processes have other models, of which the chief would save its own alone."""
+        digest = 0.0 if is_sharded(models.values()) else float(digest_of(models))
+        largest, least = self.together.most([digest, -digest])
+        if largest != -least:
+            raise Refused(
+                "its processes have models of other parts, such as the stages of a pipeline, and these cannot be saved together",
+                "cut the model by DTensors (torch.distributed.tensor), or save the stages in the program",
+            )
+
     def _note_step(self, *_: Any) -> None:
         if not is_aside():
             self._has_stepped = True
 
     def _kinds_by_name(self) -> Dict[str, str]:
         """What is said of the parts beside them: of what kind each is."""
-        return {name: kind.name for kind in self._kinds for name in kind.names}
+        return {name: what for kind in self._kinds for name, what in kind.kinds.items()}
 
     def _agreed(self, checkpoints: Checkpoints) -> Optional[Checkpoint]:
         """The checkpoint to begin from: the chief's choice, for all."""

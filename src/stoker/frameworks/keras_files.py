@@ -8,8 +8,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from .checkpoints import Checkpoint
-from .parts import Write, packed, unpacked
-from .words import Refused
+from .parts import Write, another_program, packed, unpacked
 
 numpy: Any = import_module("numpy")  # Keras has brought it
 _VARIABLES = "arrays.npz"
@@ -40,22 +39,20 @@ def staged(
     return stage
 
 
-def values(found: Checkpoint, shapes: List[Tuple[int, ...]], folder: str) -> Iterator[Any]:
+def values(found: Checkpoint, shapes: List[Tuple[int, ...]], optimizers: List[str]) -> Iterator[Any]:
     """Those of the variables, one after the other. Raises Refused at once if they are of another model.
 
-    `shapes`: of the program's variables. `folder`: of all checkpoints.
+    `shapes`: of the program's variables. `optimizers`: their kinds.
     """
-    names = found.state["variables"]
+    names, theirs = found.state["variables"], found.state.get("optimizers", optimizers)
+    if theirs != optimizers:
+        raise another_program(found, f"it was trained by {', '.join(theirs)}, the program has {', '.join(optimizers)}")
     saved = [tuple(shape) for _, shape, _ in names]
     if shapes != saved:
         differing = next((n for n, (a, b) in enumerate(zip(shapes, saved)) if a != b), min(len(shapes), len(saved)))
         its = f"{names[differing][0]} {saved[differing]}" if differing < len(saved) else "nothing"
         ours = f"{shapes[differing]}" if differing < len(shapes) else "nothing"
-        raise Refused(
-            f"the checkpoint of step {found.state['step']} is of another model: "
-            f"where it has {its}, the program has {ours}",
-            f"give another --job-dir, or delete {folder}",
-        )
+        raise another_program(found, f"where it has {its}, the program has {ours}")
     return (array.view(_type_of(kind)) for array, (_, _, kind) in zip(_read(found, _VARIABLES), names))
 
 

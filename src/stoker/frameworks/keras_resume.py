@@ -21,7 +21,7 @@ from .interval import Rhythm
 from .keras_chief import as_list
 from .keras_composed import build_optimizers
 from .keras_order import Course, Place, Reached, Read
-from .keras_saving import Saving
+from .keras_saving import Saving, set_rate
 from .saving import Saving as Writing
 from .steps import tell_resumed
 from .stored import checkpoints_at
@@ -87,7 +87,9 @@ class Resume(ABC):
             tell_resumed(found.state["step"])
         unit = self._unit(asked)
         if found is not None:
-            place, reached = self._entered(model, found, place, reached, unit)
+            place, reached = self._entered(
+                model, found, place, reached, unit, asked.get("batch_size") or _DEFAULT_BATCH
+            )
         known = {**found.state, "best_weights": best} if found is not None else {}
         saving = Saving(self, model, place, history, asked["callbacks"], known)
         course: Optional[Course] = None
@@ -186,9 +188,9 @@ class Resume(ABC):
     # The state
 
     def _entered(
-        self, model: Any, found: Checkpoint, place: Place, reached: Reached, unit: str
+        self, model: Any, found: Checkpoint, place: Place, reached: Reached, unit: str, batch: int
     ) -> Tuple[Place, Reached]:
-        """Where it goes on, and say so. `unit`: of places within an epoch; empty: there are none."""
+        """Where it goes on, and say so. `unit`: of places within an epoch; empty: there are none. `batch`: of all replicas."""
         replicas = self._replicas(model)
         why = ""
         if place.done and not unit:
@@ -199,6 +201,8 @@ class Resume(ABC):
             and found.state["replicas"] != replicas
         ):
             why = f"the {unit} of {found.state['replicas']} replicas are not those of {replicas}"
+        elif unit == "examples" and not self.numbers_the_rest_anew and place.done % batch:
+            why = f"{place.done} examples are no number of batches of {batch}"
         if why:
             place, reached = Place(place.epoch, 0), Reached(reached.passes, 0)
         if self._cluster.is_chief:
@@ -281,6 +285,13 @@ class Resume(ABC):
         own = [value for value in vars(model).values() if isinstance(value, kind)]
         return list({id(one): one for one in (model.optimizer, *own) if one is not None}.values())
 
+    def _inner(self, model: Any) -> List[Any]:
+        """Those that step: not what scales the loss for one."""
+        return [getattr(optimizer, "inner_optimizer", optimizer) for optimizer in self._optimizers(model)]
+
+    def _kinds(self, model: Any) -> List[str]:
+        return [type(optimizer).__name__ for optimizer in self._inner(model)]
+
     def _variables(self, model: Any) -> List[Any]:
         kept = [optimizer.variables for optimizer in self._optimizers(model)]
         of_optimizers = [variable for some in kept for variable in (some() if callable(some) else some)]
@@ -289,10 +300,11 @@ class Resume(ABC):
     def _restore(self, model: Any, found: Checkpoint) -> None:
         self._chance, self._counted = files.chance(found), files.metrics(found)
         variables = self._variables(model)
-        values = files.values(found, [tuple(variable.shape) for variable in variables], self._folder)
+        values = files.values(found, [tuple(variable.shape) for variable in variables], self._kinds(model))
         with self._scope(model):
             for variable, value in zip(variables, values):
                 variable.assign(value)
+            set_rate(model, found.state)
 
     def _metrics(self, model: Any) -> List[Any]:
         """What metrics have counted in this epoch. On several replicas it is each one's own, and stays with them."""
@@ -329,7 +341,7 @@ class Resume(ABC):
         variables = self._variables(model)
         arrays = [self._read(model, variable) for variable in [*variables, *self._metrics(model)]]
         names = [variable.path if self.has_paths else variable.name for variable in variables]
-        counts = [getattr(optimizer, "_iterations", optimizer.iterations) for optimizer in self._optimizers(model)]
+        counts = [getattr(optimizer, "_iterations", optimizer.iterations) for optimizer in self._inner(model)]
         steps = [int(self._read(model, count)) for count in counts]  # not what gradient_accumulation_steps makes of it
         metrics, arrays = arrays[len(variables) :], arrays[: len(variables)]
         step = max(steps, default=0)
@@ -337,6 +349,7 @@ class Resume(ABC):
             **state,
             "step": step,
             "variables": [[name, list(a.shape), str(a.dtype)] for name, a in zip(names, arrays)],
+            "optimizers": self._kinds(model),
             "replicas": self._replicas(model),
             "trained_seconds": self.rhythm.trained_seconds,
             "best_weights": {number: len(weights) for number, weights in best.items()},

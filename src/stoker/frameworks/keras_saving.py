@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import signal
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 from typing import Any, Dict, Iterator, List, Optional, Protocol
@@ -110,11 +110,8 @@ class Saving:
             self.place = Place(epoch, 0)
         elif self.place.done:
             self._writer.restore_metrics(self._model)
-        if self.place.done and self._known.get("learning_rate") is not None:
-            try:
-                self._model.optimizer.learning_rate = self._known["learning_rate"]
-            except (TypeError, ValueError, AttributeError):
-                return  # it follows a schedule by its steps
+        if self.place.done:
+            set_rate(self._model, self._known)
 
     def callback(self, keras: Any) -> Any:
         """What Keras calls after each batch and epoch. The last of all, so that the others have done theirs."""
@@ -221,6 +218,14 @@ class Saving:
 
     def _told_to_stop(self, number: int, frame: Optional[FrameType]) -> None:
         self._must_stop = True
+
+
+def set_rate(model: Any, state: Dict[str, Any]) -> None:
+    """Let the model's optimizer have the learning rate of a checkpoint, which in tf_keras is none of its variables."""
+    if state.get("learning_rate") is None:
+        return
+    with suppress(TypeError, ValueError, AttributeError):  # it follows a schedule by its steps
+        model.optimizer.learning_rate = state["learning_rate"]
 
 
 def _numbers_of(callback: Any) -> Dict[str, float]:

@@ -18,10 +18,8 @@ Write = Callable[[], None]
 class Part(Protocol):
     """Some of what is saved."""
 
-    name: str  # of the kind, as it is said to people
-
     @property
-    def names(self) -> List[str]: ...  # of the parts of the program
+    def kinds(self) -> Dict[str, str]: ...  # what each part of the program is, by its name, as it is said to people
 
     def stage(self, draft: str) -> Write: ...  # take a copy, so that training may go on; what is returned writes it
 
@@ -31,19 +29,17 @@ class Part(Protocol):
 class Objects:
     """What has `state_dict` and `load_state_dict` and is small, such as schedules, and plain values: a file of each process."""
 
-    name = "a value"
-
     def __init__(self, values: Dict[str, Any], names: List[str], rank: int) -> None:
         """`names`: those of the values that this is for. Plain ones are replaced when they are restored."""
         self._values = values
-        self.names = names
+        self.kinds = dict.fromkeys(names, "a value")
         self._rank = rank
         self.extra: Dict[str, Any] = {}
         """What belongs to this process beside them, such as where its chance stands."""
 
     def stage(self, draft: str) -> Write:
         """All of it is copied at once."""
-        text = packed({"values": {name: _state_of(self._values[name]) for name in self.names}, "extra": self.extra})
+        text = packed({"values": {name: _state_of(self._values[name]) for name in self.kinds}, "extra": self.extra})
         path = os.path.join(draft, file_of(self._rank))
 
         def write() -> None:

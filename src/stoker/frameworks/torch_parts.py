@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
+import zlib
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
-from typing import Any, Dict, Iterator, List
+from typing import Any, Collection, Dict, Iterator, List
 
 from .checkpoints import Checkpoint
 from .parts import Write, another_program, names_of, packed, unpacked
@@ -27,8 +28,6 @@ _MOST_WAIT = timedelta(minutes=10)
 class TorchParts:
     """The models of a program, and the optimizers that step their parameters."""
 
-    name = "a model or an optimizer of PyTorch"
-
     def __init__(self, torch: Any, models: Dict[str, Any], optimizers: Dict[str, Any], rank: int, count: int) -> None:
         """By the names that the program gives them. `rank`, `count`: of the processes that train together."""
         self._torch = torch
@@ -38,9 +37,12 @@ class TorchParts:
             raise Refused(f"PyTorch {torch.__version__} cannot save one process of several", "use PyTorch 2.7 or newer")
         self._models = torch.nn.ModuleDict(models)
         self._optimizers = optimizers
-        self.names = [*models, *optimizers]
+        self.kinds = {
+            **dict.fromkeys(models, "a model of PyTorch"),
+            **{name: f"an optimizer of PyTorch, {type(its).__name__}" for name, its in optimizers.items()},
+        }
         self._rank = rank
-        self._is_sharded = count > 1 and _is_sharded(self._models)
+        self._is_sharded = count > 1 and is_sharded(models.values())
         # Their own group: what is sent while a checkpoint is written is not to meet what training sends.
         self._group = (
             import_module("torch.distributed").new_group(backend="gloo", timeout=_MOST_WAIT)
@@ -98,7 +100,10 @@ class TorchParts:
             self._compare(found, state["models"], saved)
             for name, told in state["optimizers"].items():
                 told["state"] = _those_of(told["state"], f"optimizers.{name}.state", saved)
-            self._checkpoint.load(state, checkpoint_id=folder, **({} if self._is_sharded else {"no_dist": True}))
+            try:
+                self._checkpoint.load(state, checkpoint_id=folder, **({} if self._is_sharded else {"no_dist": True}))
+            except self._checkpoint.api.CheckpointException as error:  # no Exception of Python's
+                raise another_program(found, _first_line(error)) from None
             self._states.set_model_state_dict(self._models, state["models"])
             options = self._states.StateDictOptions(strict=False)  # which parameters have a state was looked at above
             for name, optimizer in optimizers.items():
@@ -130,6 +135,18 @@ class TorchParts:
                 raise another_program(found, f"its {name} is {theirs[name]}, the program's {shape}")
 
 
+def _first_line(error: Any) -> str:
+    """Of what a process could not read: (error, traceback) by its rank."""
+    causes = [cause for cause, _ in error.failures.values()]
+    return next(iter(str(causes[0]).splitlines()), "") if causes else "it cannot be read"
+
+
+def digest_of(models: Dict[str, Any]) -> int:
+    """The same for models whose tensors have the same names and shapes."""
+    known = [(n, name, tuple(its.shape)) for n, model in models.items() for name, its in model.state_dict().items()]
+    return zlib.crc32(repr(sorted(known)).encode())
+
+
 def _those_of(state: Dict[str, Any], path: str, saved: Dict[str, Any]) -> Dict[str, Any]:
     """Of an optimizer's state what was saved: a parameter that had no gradient yet has none."""
     found = {
@@ -148,10 +165,10 @@ def steps_parameters_of(optimizer: Any, models: List[Any]) -> bool:
     return all(id(parameter) in known for group in optimizer.param_groups for parameter in group["params"])
 
 
-def _is_sharded(models: Any) -> bool:
+def is_sharded(models: Collection[Any]) -> bool:
     """Whether a process has only a piece of them: DTensors, or what the older FSDP has flattened."""
-    tensors = [*models.parameters(), *models.buffers()]
-    return _is_of_older_fsdp(models) or any(hasattr(tensor, "device_mesh") for tensor in tensors)
+    tensors = [tensor for model in models for tensor in (*model.parameters(), *model.buffers())]
+    return any(map(_is_of_older_fsdp, models)) or any(hasattr(tensor, "device_mesh") for tensor in tensors)
 
 
 def _is_of_older_fsdp(models: Any) -> bool:

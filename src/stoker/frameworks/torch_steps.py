@@ -13,6 +13,8 @@ import time
 from importlib import import_module
 from typing import Any, Callable, Dict, Mapping, Set
 
+from . import truth
+from .cluster import cluster_of
 from .steps import Meter, length_of, meter
 from .together import is_aside
 from .words import say
@@ -50,6 +52,7 @@ class Steps:
         self._loss: Any = None
         self._is_scaled = False  # what comes is the loss times a factor
         self._rate: Any = None
+        self._is_told = False  # on how many devices it trains
 
     def put_in_place(self) -> None:
         """Stand where the program will pass."""
@@ -185,12 +188,22 @@ class Steps:
         if self._meter.is_due and cuda.is_initialized() and cuda.is_current_stream_capturing():
             return  # a step that is recorded is not done, and nothing may be looked at meanwhile
         self._stepped = {id(optimizer)}
+        if not self._is_told:
+            self._is_told = True
+            truth.tell_by_itself(cluster_of(os.environ), self._devices())
         self._go_on()
         self._rate = optimizer.param_groups[0].get("lr")
         self._meter.step(1, self._examples)
         if self._batches and self._epoch_batches:  # several batches: their gradients are added up
             self._meter.epoch(-(-self._epoch_batches // self._batches))
         self._examples = self._batches = self._epoch_batches = 0
+
+    def _devices(self) -> int:
+        """On how many devices, or processes, the first step was done."""
+        together, cuda = self._torch.distributed, self._torch.cuda
+        met = together.get_world_size() if together.is_available() and together.is_initialized() else 1
+        own = sum(cuda.memory_allocated(n) > 0 for n in range(cuda.device_count())) if cuda.is_initialized() else 1
+        return int(met * max(1, own))
 
     def _values(self) -> Dict[str, Any]:
         """What is known of the last step."""

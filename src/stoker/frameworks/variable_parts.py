@@ -19,12 +19,10 @@ _BUILD = "build the model and its optimizer before the first loop (model.build(â
 class VariableParts:
     """Models, layers, optimizers, modules and variables, by name."""
 
-    name = "variables of Keras or TensorFlow"
-
     def __init__(self, values: Dict[str, Any], rank: int) -> None:
         self._numpy: Any = import_module("numpy")
         self._values = values
-        self.names = list(values)
+        self.kinds = dict.fromkeys(values, "variables of Keras or TensorFlow")
         self._rank = rank
         for name, value in values.items():
             if getattr(value, "built", True) is False or not variables_of(value):
