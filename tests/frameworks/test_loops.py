@@ -290,7 +290,7 @@ def test_a_checkpoint_of_another_optimizer(folder: Path) -> None:
 
     a_state(**parts(torch.optim.SGD)).save()
     with pytest.raises(
-        SystemExit, match="its optimizer is an optimizer of PyTorch, SGD, the program's an optimizer of Py.*Adam"
+        SystemExit, match=r"its optimizer is an optimizer of PyTorch, SGD, the program's an optimizer of Py.*Adam"
     ):
         a_state(**parts(torch.optim.Adam)).restore()
     a_state(**parts(torch.optim.SGD, momentum=0.9)).restore()
