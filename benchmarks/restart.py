@@ -131,7 +131,12 @@ def _bare(program: Path, folder: Path) -> float:
     command = [sys.executable, str(program), str(folder)]
     for process in [_start(command, {**meeting, "RANK": str(rank)}) for rank in range(2)]:
         process.wait()
-    return max(float((folder / f"again-{rank}").read_text()) for rank in range(2)) - began
+    again = [folder / f"again-{rank}" for rank in range(2)]
+    return (
+        max(float(path.read_text()) for path in again) - began
+        if all(path.exists() for path in again)
+        else _LIMIT_SECONDS
+    )
 
 
 def _start(command: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:

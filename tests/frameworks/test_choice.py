@@ -10,7 +10,7 @@ import pytest
 from stoker.frameworks.choice import choose_jax, choose_keras, choose_torch
 from stoker.frameworks.cluster import Cluster, cluster_of
 from stoker.frameworks.rates import Rates
-from stoker.frameworks.torch_loops import check_devices
+from stoker.frameworks.torch_source import check_devices
 from stoker.frameworks.words import Refused
 
 
@@ -143,10 +143,17 @@ def test_training_beside_the_gpus_is_refused() -> None:
 def test_a_learning_rate_grows_by_the_rule_and_what_is_set_later_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_LEARNING_RATE_RULE", "sqrt")
     rates, group = Rates(4), {"lr": 0.1}
-    rates.scale_group(group)
-    assert group["lr"] == pytest.approx(0.2) and rates.note(0.2) == "learning rate 0.1 -> 0.2 (sqrt)"
-    assert rates.note(0.1) == "learning rate 0.1 -> 0.2 (sqrt), which the program has set to 0.1 since"
-    assert rates.note(math.nan) == "learning rate 0.1 -> 0.2 (sqrt)"
+    rates.scale_group(group, [])
+    assert group["lr"] == 0.2 and rates.note(group, 0.2) == "learning rate 0.1 -> 0.2 (sqrt)"
+    assert rates.note(group, 0.1) == "learning rate 0.1 -> 0.2 (sqrt), by now 0.1"
+    assert rates.note(group, math.nan) == "learning rate 0.1 -> 0.2 (sqrt)" and rates.note({}, 1.0) == ""
+    rates.scale_group(group, [])  # an optimizer within another one
+    assert group["lr"] == 0.2
+    head, slow = {"lr": group["lr"]}, {"lr": 0.01}
+    for added in (head, slow):
+        rates.scale_group(added, [group])
+    assert (head["lr"], slow["lr"]) == (0.2, 0.02), "the first has the rate that has grown"
+    assert rates.note(slow, 0.02) == "learning rate 0.01 -> 0.02 (sqrt)"
     monkeypatch.setenv("STOKER_LEARNING_RATE_RULE", "none")
-    Rates(4).scale_group(group)
-    assert group["lr"] == pytest.approx(0.2) and Rates(4).note(0.2) == ""
+    Rates(4).scale_group(group, [])
+    assert group["lr"] == 0.2 and Rates(4).note(group, 0.2) == ""

@@ -16,6 +16,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler
 
 from stoker import checkpoint
+from stoker.frameworks.torch_parts import digest_of
 
 EPOCHS = 3
 EXAMPLES = 48
@@ -294,6 +295,28 @@ def test_a_checkpoint_of_another_optimizer(folder: Path) -> None:
     ):
         a_state(**parts(torch.optim.Adam)).restore()
     a_state(**parts(torch.optim.SGD, momentum=0.9)).restore()
+
+
+class Counts(torch.nn.Linear):
+    """Has a state that is no tensor."""
+
+    count = 0
+
+    def get_extra_state(self) -> Any:
+        return {"count": self.count}
+
+    def set_extra_state(self, state: Any) -> None:
+        self.count = state["count"]
+
+
+def test_a_model_may_keep_more_than_tensors(folder: Path) -> None:
+    model = Counts(4, 2)
+    model.count = 7
+    a_state(model=model).save()
+    again = Counts(4, 2)
+    a_state(model=again).restore()
+    assert again.count == 7
+    assert digest_of({"m": model}) == digest_of({"m": again}) != digest_of({"m": Counts(4, 3)})
 
 
 def test_of_damaged_files_the_one_before_is_taken(folder: Path) -> None:

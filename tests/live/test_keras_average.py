@@ -35,10 +35,11 @@ class Own(keras.Model):
 inputs = keras.Input((5,))
 hidden = keras.layers.Dense(8, activation="tanh")(inputs)
 hidden = keras.layers.BatchNormalization()(hidden) if kind == "normalized" else hidden
-model = (Own if kind in ("own", "object") else keras.Model)(inputs, keras.layers.Dense(1, kernel_regularizer="l2")(hidden))
-loss = keras.losses.MeanSquaredError(reduction="sum" if kind == "sum" else "sum_over_batch_size")
+rule = None if kind == "none" else "l2"
+model = (Own if kind in ("own", "object") else keras.Model)(inputs, keras.layers.Dense(1, kernel_regularizer=rule)(hidden))
+loss = keras.losses.MeanSquaredError(reduction=kind if kind in ("sum", "none") else "sum_over_batch_size")
 clips = {"clipnorm": 0.05} if kind == "clipped" else {}
-model.compile(keras.optimizers.SGD(0.001 if kind == "sum" else 0.05, **clips), loss)
+model.compile(keras.optimizers.SGD(0.001 if kind in ("sum", "none") else 0.05, **clips), loss)
 folder = os.environ["FOLDER"]
 if kind == "files":
     def read(name):
@@ -66,7 +67,7 @@ def numbers(output: str) -> list[list[float]]:
 @pytest.mark.parametrize(
     ("kind", "count", "where"),
     [
-        *((kind, 64, ("--workers=1",)) for kind in ("own", "object", "sum", "clipped", "files")),
+        *((kind, 64, ("--workers=1",)) for kind in ("own", "object", "sum", "none", "clipped", "files")),
         *(("plain", count, ("--workers=1",)) for count in (33, 37)),
         ("own", 37, ("--rehearse", "--gpus=2", "--gpu-type=T4")),
         ("plain", 37, ("--workers=2",)),

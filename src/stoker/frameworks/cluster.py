@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from typing import Mapping, NamedTuple
 
@@ -43,6 +44,16 @@ def cluster_of(variables: Mapping[str, str]) -> Cluster:
         servers=_servers(variables),
         seed=zlib.crc32((variables.get("STOKER_SEED") or variables.get("STOKER_JOB_ID", "")).encode()),
     )
+
+
+def at_start(name: str) -> str:
+    """A variable as this process was given it: many scripts set one themselves."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            told = dict(line.split(b"=", 1) for line in file.read().split(b"\0") if b"=" in line)
+        return told.get(name.encode(), b"").decode()
+    except (OSError, ValueError):
+        return os.environ.get(name, "")
 
 
 def _servers(variables: Mapping[str, str]) -> int:

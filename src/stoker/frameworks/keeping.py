@@ -56,6 +56,8 @@ class Keeping:
         jax: Any = sys.modules.get("jax")
         uses_jax = jax is not None and any(holds_arrays(jax, value) for value in self._parts.values())
         self.together = agreement(jax if uses_jax else None)
+        if self.together.count > 1:
+            self._check_alike()
         self._kinds = self._kinds_of(jax if uses_jax else None)
         folder = self._folder
         if self.together.count == 1 and self._cluster.processes > 1:
@@ -135,7 +137,6 @@ class Keeping:
                 optimizer.register_step_post_hook(self._note_step)
             stepping = {n: its for n, its in optimizers.items() if steps_parameters_of(its, list(models.values()))}
             if models:
-                self._check_alike(models)
                 take(
                     lambda _: TorchParts(torch, models, stepping, together.rank, together.count),
                     {**models, **stepping},
@@ -152,9 +153,13 @@ class Keeping:
         self.own = Objects(self._parts, sorted(left), together.rank)
         return [*kinds, self.own]
 
-    def _check_alike(self, models: Dict[str, Any]) -> None:
-        """Raise Refused where processes have other models, of which the chief would save its own alone."""
-        digest = 0.0 if is_sharded(models.values()) else float(digest_of(models))
+    def _check_alike(self) -> None:
+        """Raise Refused where processes have other models, of which the chief would save its own alone. All have to call it."""
+        torch: Any = sys.modules.get("torch")
+        models = {
+            name: its for name, its in self._parts.items() if torch is not None and isinstance(its, torch.nn.Module)
+        }
+        digest = 0.0 if not models or is_sharded(models.values()) else float(digest_of(models))
         largest, least = self.together.most([digest, -digest])
         if largest != -least:
             raise Refused(

@@ -121,13 +121,15 @@ class Average:
         """Do a step of one replica. `examples`: how many it has, as a tensor; None: that is not known."""
         self._step.examples = examples
         losses = self._tensorflow.nest.flatten(getattr(model, "loss", None))
-        self._step.adds_up = any(getattr(loss, "reduction", None) == "sum" for loss in losses)
+        kinds = {getattr(loss, "reduction", "") for loss in losses}
+        self._step.adds_up = bool(kinds & {"sum", "none"})
+        self._step.is_unreduced = bool(kinds & {"none", None})
         try:
             told = step()
             if self._has_own_statistics:
                 self._average_statistics(model)
         finally:
-            self._step.examples, self._step.adds_up = None, True
+            self._step.examples, self._step.adds_up, self._step.is_unreduced = None, True, False
         return told
 
     def averaged(self, gradients: List[Any]) -> List[Any]:
@@ -136,7 +138,10 @@ class Average:
         if context is None or context.num_replicas_in_sync == 1:
             return gradients
         there = [one for one in gradients if one is not None]
-        found = iter(self._mean(context, there) if there else ())
+        mean = self._mean(context, there) if there else []
+        if getattr(self._step, "is_unreduced", False):  # a sum over a replica's examples
+            mean = [_times(self._tensorflow, one, context.num_replicas_in_sync) for one in mean]
+        found = iter(mean)
         return [None if one is None else next(found) for one in gradients]
 
     def _mean(self, context: Any, values: List[Any]) -> List[Any]:

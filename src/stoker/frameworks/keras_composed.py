@@ -9,11 +9,21 @@ from __future__ import annotations
 import functools
 import re
 from importlib import import_module
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from .words import Refused
 
 _OPTIMIZER = re.compile(r"(?:optimizer|optim|opt)_?(.+)|(.*?)_?(?:optimizer|optim|opt)", re.IGNORECASE)
+
+
+def optimizers_of(keras: Any, model: Any) -> List[Any]:
+    """All that a model has: those that train in two ways have more than one."""
+    kinds = [
+        keras.optimizers.Optimizer,
+        *filter(None, [getattr(getattr(keras.optimizers, "legacy", None), "Optimizer", None)]),
+    ]
+    own = [value for value in vars(model).values() if isinstance(value, tuple(kinds))]
+    return list({id(one): one for one in (model.optimizer, *own) if one is not None}.values())
 
 
 def mend_build(keras: Any, tensorflow: Any) -> None:

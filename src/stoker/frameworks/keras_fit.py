@@ -11,6 +11,7 @@ from . import truth
 from .cluster import Cluster
 from .keras_average import Average
 from .keras_chief import throw_away, writing_chief
+from .keras_composed import optimizers_of
 from .keras_own import Own
 from .keras_resume import Resume
 from .rates import Rates
@@ -87,7 +88,8 @@ class Fit:
         if self._strategy is None:
             return self._train(model, bound, data)
         self._scale_batch(model, asked)
-        self._rates.scale(model.optimizer)
+        for optimizer in optimizers_of(self._keras, model):
+            self._rates.scale(optimizer)
         seen: Dict[str, Any] = {}
         step = model.train_step if self._own is None else self._own.timed(model, model.train_step)
 
@@ -206,7 +208,10 @@ class Fit:
                 if seen and not seen.get("is_told"):
                     seen["is_told"] = True
                     (size, *_) = fit._strategy.experimental_local_results(fit._batch)
-                    note = fit._rates.note(_rate_of(self.model.optimizer))
+                    optimizer = (optimizers_of(fit._keras, self.model) or [None])[
+                        -1
+                    ]  # what it is compiled with may be idle
+                    note = fit._rates.note(optimizer, _rate_of(optimizer))
                     truth.tell(cluster, way, expected, seen["replicas"], int(size), note)
 
         return [*callbacks, FirstStep()]

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List
 from . import truth
 from .cluster import Cluster
 from .keras_chief import throw_away, writing_chief
+from .keras_composed import optimizers_of
 from .rates import Rates
 from .together import begin_alike
 from .words import Refused
@@ -112,7 +113,8 @@ class Shared:
     def _run(self, model: Any, bound: inspect.BoundArguments) -> Any:
         asked = bound.arguments
         self._share(asked)
-        self._rates.scale(model.optimizer)
+        for optimizer in optimizers_of(self._keras, model):
+            self._rates.scale(optimizer)
         seen: Dict[str, int] = {}
         step = model.train_step
 
@@ -210,7 +212,7 @@ class Shared:
                     told.append(True)
                     weights = self.model.trainable_variables
                     count = len(weights[0].value.sharding.device_set) if weights else 1
-                    note = rates.note(math.nan)  # within an epoch its variables cannot be read
+                    note = rates.note(self.model.optimizer, math.nan)  # within an epoch its variables cannot be read
                     truth.tell(cluster, "DataParallel", expected, count, seen.get("batch", 0) // count, note)
 
         return [*callbacks, FirstStep()]

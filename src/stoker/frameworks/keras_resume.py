@@ -19,7 +19,7 @@ from .checkpoints import Checkpoint, Checkpoints
 from .cluster import Cluster
 from .interval import Rhythm
 from .keras_chief import as_list
-from .keras_composed import build_optimizers
+from .keras_composed import build_optimizers, optimizers_of
 from .keras_order import Course, Place, Reached, Read
 from .keras_saving import Saving, set_rate
 from .saving import Saving as Writing
@@ -279,21 +279,15 @@ class Resume(ABC):
         """Have all metrics make their variables, as if they had counted a batch."""
         model._symbolic_build(data_batch=batch)
 
-    def _optimizers(self, model: Any) -> List[Any]:
-        """All that a model has: those that train in two ways have more than one."""
-        kind = self._keras.optimizers.Optimizer
-        own = [value for value in vars(model).values() if isinstance(value, kind)]
-        return list({id(one): one for one in (model.optimizer, *own) if one is not None}.values())
-
     def _inner(self, model: Any) -> List[Any]:
         """Those that step: not what scales the loss for one."""
-        return [getattr(optimizer, "inner_optimizer", optimizer) for optimizer in self._optimizers(model)]
+        return [getattr(optimizer, "inner_optimizer", optimizer) for optimizer in optimizers_of(self._keras, model)]
 
     def _kinds(self, model: Any) -> List[str]:
         return [type(optimizer).__name__ for optimizer in self._inner(model)]
 
     def _variables(self, model: Any) -> List[Any]:
-        kept = [optimizer.variables for optimizer in self._optimizers(model)]
+        kept = [optimizer.variables for optimizer in optimizers_of(self._keras, model)]
         of_optimizers = [variable for some in kept for variable in (some() if callable(some) else some)]
         return [*model.trainable_variables, *model.non_trainable_variables, *of_optimizers]
 

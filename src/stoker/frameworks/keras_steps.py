@@ -89,7 +89,7 @@ class Steps:
         strategy = getattr(model, "distribute_strategy", None)
         is_scheduled = "ParameterServer" in type(strategy).__name__
         if hasattr(model, "distribute_strategy") and not is_scheduled:  # on TensorFlow
-            truth.tell_by_itself(cluster_of(os.environ), getattr(strategy, "num_replicas_in_sync", 1))
+            truth.tell_by_itself(getattr(strategy, "num_replicas_in_sync", 1))
         self._data = self._data or (None if is_scheduled else self._new_data())
         data = self._data
         if data is not None and (strategy is None or strategy.num_replicas_in_sync > 1):

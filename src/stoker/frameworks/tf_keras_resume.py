@@ -76,11 +76,6 @@ class TfKerasResume(TensorflowResume):
         finally:
             del model._maybe_load_initial_counters_from_ckpt
 
-    def _optimizers(self, model: Any) -> List[Any]:
-        legacy = self._keras.optimizers.legacy.Optimizer
-        own = [value for value in vars(model).values() if isinstance(value, legacy)]
-        return list({id(one): one for one in (*super()._optimizers(model), *own)}.values())
-
     def _variables(self, model: Any) -> List[Any]:
         """With the states of what layers draw random numbers from, which are no weights there."""
         sources = [getattr(layer, "_random_generator", None) for layer in model._flatten_layers()]

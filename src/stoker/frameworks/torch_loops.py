@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List
 from weakref import WeakValueDictionary
 
 from . import truth
@@ -31,7 +31,7 @@ from .steps import meter
 from .together import begin_alike, is_aside
 from .torch_data import Share
 from .torch_processes import OWN, must_meet
-from .torch_source import check_can_be_shared, check_its_processes_meet, trains_by_keras
+from .torch_source import check_can_be_shared, check_devices, check_its_processes_meet, trains_by_keras
 from .words import Refused, say
 
 _MOST_TRIALS = 10
@@ -50,7 +50,11 @@ _OTHERS = frozenset({"import tensorflow", "import keras", "import tf_keras"})
 
 def prepare_torch(torch: ModuleType) -> None:
     """Join the other processes as soon as torch is there, and set the precision."""
-    if first_use({"torch"}, main_file()) is None and first_use(_OTHERS, main_file()) is not None:
+    if (
+        first_use({"torch"}, main_file()) is None
+        and not first_use(OWN, main_file())
+        and first_use(_OTHERS, main_file())
+    ):
         return  # a library of the program's has imported it
     precision = os.environ.get("STOKER_PRECISION", "")
     if precision and os.environ.get("KERAS_BACKEND") != "torch":  # that has a policy
@@ -185,7 +189,8 @@ class Loop:
         def add_together(optimizer: Any, group: Any) -> None:
             """Called for the first ones, too. They begin as the first process has them; a new gradient is not averaged yet."""
             add(optimizer, group)
-            loop._rates.scale_group(optimizer.param_groups[-1])
+            *others, added = optimizer.param_groups
+            loop._rates.scale_group(added, others)
             key = id(optimizer)
             if key not in loop._optimizers:
                 loop._optimizers[key] = optimizer
@@ -336,7 +341,9 @@ class Loop:
                 f"all {count} processes read the same data: the program uses no torch.utils.data.DataLoader",
                 "read the data by a DataLoader, or say --distribute none",
             )
-        check_devices({parameter.device.type for parameter in _parameters(optimizer)}, self._has_gpus)
+        if not self._steps:
+            trained = [parameter for its in self._optimizers.values() for parameter in _parameters(its)]
+            check_devices({parameter.device.type for parameter in trained}, self._has_gpus)
         rate = float(optimizer.param_groups[0].get("lr", 0.0))
         sums = [parameter.detach().double().sum() for parameter in _parameters(optimizer)]
         total = torch.stack([torch.stack(sums).sum(), torch.tensor(rate, dtype=torch.float64, device=sums[0].device)])
@@ -346,7 +353,7 @@ class Loop:
         is_alike = torch.allclose(low, high, rtol=1e-6, atol=1e-12, equal_nan=True)  # what is no number is so for all
         in_step = count if is_alike else 1
         if not self._steps or in_step != count:
-            note = self._rates.note(rate)
+            note = self._rates.note(optimizer.param_groups[0], rate)
             truth.tell(self._cluster, "averaged gradients", count, in_step, self._share.batch_size, note)
 
     def has_all(self, module: Any) -> bool:
@@ -373,15 +380,6 @@ class Loop:
         total = self._torch.tensor(number, dtype=self._torch.float64)
         self._together.all_reduce(total)
         return float(total) / self._cluster.processes
-
-
-def check_devices(kinds: Set[str], has_gpus: bool) -> None:
-    """Raise Refused where the parameters of an optimizer are on processors, and there are GPUs. `kinds`: of their devices."""
-    if has_gpus and kinds == {"cpu"}:
-        raise Refused(
-            "asked for a GPU for each process, and the program trains on the processors",
-            'send the model and its batches there (model.to("cuda")), ask for no GPUs, or say --distribute none',
-        )
 
 
 def _is_done_already(*_: Any, **__: Any) -> None:

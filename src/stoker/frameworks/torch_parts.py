@@ -13,12 +13,12 @@ import zlib
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
-from typing import Any, Collection, Dict, Iterator, List
+from typing import Any, Collection, Dict, Iterator, List, Tuple
 
 from .checkpoints import Checkpoint
 from .parts import Write, another_program, names_of, packed, unpacked
 from .together import aside
-from .words import Refused
+from .words import NotNow, Refused
 
 FOLDER = "torch"
 _GROUPS = "torch-groups"  # of optimizers that have no state
@@ -103,7 +103,7 @@ class TorchParts:
             try:
                 self._checkpoint.load(state, checkpoint_id=folder, **({} if self._is_sharded else {"no_dist": True}))
             except self._checkpoint.api.CheckpointException as error:  # no Exception of Python's
-                raise another_program(found, _first_line(error)) from None
+                raise self._why(found, error) from None
             self._states.set_model_state_dict(self._models, state["models"])
             options = self._states.StateDictOptions(strict=False)  # which parameters have a state was looked at above
             for name, optimizer in optimizers.items():
@@ -112,6 +112,19 @@ class TorchParts:
         for name, its in groups.items():
             for group, known in zip(self._optimizers[name].param_groups, its):
                 group.update({key: value for key, value in known.items() if key != "params"})
+
+    def _why(self, found: Checkpoint, error: Any) -> BaseException:
+        """What to raise where processes could not read it. `error`: with (error, traceback) by rank."""
+        causes = [cause for cause, _ in error.failures.values()]
+        first = next((one for one in causes if isinstance(one, OSError)), causes[0] if causes else error)
+        if isinstance(first, OSError):
+            return first
+        why = next(iter(str(first).splitlines()), type(first).__name__)
+        if isinstance(first, (RuntimeError, ValueError, KeyError)) and not isinstance(
+            first, self._torch.distributed.DistError
+        ):
+            return another_program(found, why)
+        return NotNow(f"the checkpoint of step {found.step} cannot be read: {why}")
 
     def _state(self, optimizers: Dict[str, Any]) -> Dict[str, Any]:
         of = {name: self._states.get_optimizer_state_dict(self._models, its) for name, its in optimizers.items()}
@@ -135,16 +148,17 @@ class TorchParts:
                 raise another_program(found, f"its {name} is {theirs[name]}, the program's {shape}")
 
 
-def _first_line(error: Any) -> str:
-    """Of what a process could not read: (error, traceback) by its rank."""
-    causes = [cause for cause, _ in error.failures.values()]
-    return next(iter(str(causes[0]).splitlines()), "") if causes else "it cannot be read"
-
-
 def digest_of(models: Dict[str, Any]) -> int:
     """The same for models whose tensors have the same names and shapes."""
-    known = [(n, name, tuple(its.shape)) for n, model in models.items() for name, its in model.state_dict().items()]
+    known = [(n, name, _shape(its)) for n, model in models.items() for name, its in model.state_dict().items()]
     return zlib.crc32(repr(sorted(known)).encode())
+
+
+def _shape(value: Any) -> Tuple[int, ...]:
+    try:
+        return tuple(value.shape)
+    except (AttributeError, RuntimeError):  # no tensor, or one that is not there yet
+        return ()
 
 
 def _those_of(state: Dict[str, Any], path: str, saved: Dict[str, Any]) -> Dict[str, Any]:

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any, Dict, List, Sequence
 
 from .choice import choose_torch
-from .cluster import Cluster, cluster_of
+from .cluster import Cluster, at_start, cluster_of
 from .hooks import PROGRAM
 from .program import first_use, launcher, main_file
 from .words import STOPPED_EXIT_CODE, Refused, say
@@ -72,7 +72,7 @@ def begin(folder: str) -> None:
     is_plain = first_use(OWN, file) is None
     if is_plain and choose_torch(asked, cluster) == "none":
         return
-    devices = [name for name in _at_start("CUDA_VISIBLE_DEVICES").split(",") if name]
+    devices = [name for name in at_start("CUDA_VISIBLE_DEVICES").split(",") if name]
     if is_plain and not cluster.is_pretended and len(devices) != cluster.devices:
         raise Refused(
             f"the replica has {cluster.devices} GPUs, and CUDA_VISIBLE_DEVICES names {len(devices)}",
@@ -124,20 +124,10 @@ def must_meet(torch: Any, name: str, why: str) -> None:
     handle = hooks.register_optimizer_step_pre_hook(look)
 
 
-def _at_start(name: str) -> str:
-    """A variable as this process was given it: many scripts set one themselves."""
-    try:
-        with open("/proc/self/environ", "rb") as file:
-            told = dict(line.split(b"=", 1) for line in file.read().split(b"\0") if b"=" in line)
-        return told.get(name.encode(), b"").decode()
-    except (OSError, ValueError):
-        return os.environ.get(name, "")
-
-
 def _go_with_the_first() -> None:
     """When that is killed, this one is, too. And its steps are those of the first."""
     os.environ["STOKER_STEP_METRICS"] = "none"
-    os.environ["CUDA_VISIBLE_DEVICES"] = _at_start("CUDA_VISIBLE_DEVICES")
+    os.environ["CUDA_VISIBLE_DEVICES"] = at_start("CUDA_VISIBLE_DEVICES")
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     except (OSError, AttributeError):

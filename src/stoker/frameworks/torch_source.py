@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Set
 
 from .cluster import Cluster
 from .program import first_use, main_file, says
@@ -50,4 +51,13 @@ def check_can_be_shared() -> None:
         raise Refused(
             f"the program computes gradients ({own}) and has no torch.optim optimizer: its weights would be each process's own",
             "let an optimizer step them (torch.optim.SGD), or say --distribute none",
+        )
+
+
+def check_devices(kinds: Set[str], has_gpus: bool) -> None:
+    """Raise Refused where all that is trained is on processors, and there are GPUs. `kinds`: of their devices."""
+    if has_gpus and kinds == {"cpu"}:
+        raise Refused(
+            "asked for a GPU for each process, and the program trains on the processors",
+            'send the model and its batches there (model.to("cuda")), ask for no GPUs, or say --distribute none',
         )

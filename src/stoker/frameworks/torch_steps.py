@@ -14,7 +14,6 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Mapping, Set
 
 from . import truth
-from .cluster import cluster_of
 from .steps import Meter, length_of, meter
 from .together import is_aside
 from .words import say
@@ -190,7 +189,7 @@ class Steps:
         self._stepped = {id(optimizer)}
         if not self._is_told:
             self._is_told = True
-            truth.tell_by_itself(cluster_of(os.environ), self._devices())
+            truth.tell_by_itself(self._devices())
         self._go_on()
         self._rate = optimizer.param_groups[0].get("lr")
         self._meter.step(1, self._examples)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any, Dict
 
-from .cluster import Cluster
+from .cluster import Cluster, at_start, cluster_of
+from .hooks import is_program
 from .rates import say_no_rule
 from .steps import meter
 from .words import Refused, say
@@ -75,15 +77,23 @@ def left(why: str) -> None:
     _write({"way": "its own"})
 
 
-def tell_by_itself(cluster: Cluster, used: int) -> None:
-    """Of a program that nobody was told to distribute: how many replicas train in step. Said if others would train the same."""
+def tell_by_itself(used: int) -> None:
+    """Of a program that nobody was told to distribute: on how many replicas its first step was. Said if it is alone of several.
+
+    Nothing is said of processes that a program has started itself, each of which may do something else.
+    """
+    names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")  # which programs set for themselves
+    cluster = cluster_of({**os.environ, **{name: at_start(name) for name in names}})
     asked = cluster.replicas
-    if os.environ.get("STOKER_DISTRIBUTE") or not cluster.is_chief or used >= asked:
+    is_known = not cluster.servers and "horovod" not in sys.modules and (used > 1 or is_program())
+    if os.environ.get("STOKER_DISTRIBUTE", "none") != "none" or not cluster.is_chief:
+        return
+    say_no_rule()
+    if not is_known or used >= asked:
         return
     what = "GPUs" if cluster.devices else "replicas"
     say(
-        f"asked for {asked} {what}, and this program trains on {used}: with --distribute auto it trains on all of them "
-        "(--distribute none: it is meant so)"
+        f"asked for {asked} {what}, and this program trains on {used}: with --distribute auto it may train on all of them"
     )
 
 

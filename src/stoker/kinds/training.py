@@ -120,7 +120,6 @@ def _environment(job: Job, group: Group, attempt: Attempt, surroundings: Surroun
             ("STOKER_CHECKPOINTS", asked.checkpoints),
         )
         if value not in ("", "none")
-        or (value and name == "STOKER_DISTRIBUTE")  # where that is meant, it is not advised against
     }
     env |= job.spec.program.env
     for key, value in group.env.items():

@@ -144,7 +144,7 @@ class Supervisor:
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
         variables.update(self.sandbox.variables())
         variables.update(request["env"])
-        if variables.get("STOKER_DISTRIBUTE", "none") != "none":
+        if "STOKER_DISTRIBUTE" in variables:
             variables.setdefault("PYTHONHASHSEED", "0")  # what a program keeps in sets has one order in all replicas
         if self._hooks():
             variables["PYTHONPATH"] = os.pathsep.join(p for p in (self._hooks(), variables.get("PYTHONPATH", "")) if p)
