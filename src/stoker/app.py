@@ -127,7 +127,7 @@ def build(
             fix="stoker up --engine ray --address HOST:PORT, or take the pools out of the site file",
         )
     store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
-    files = make_files(config)
+    files = make_files(config, isolation)
     room = Room(config["reserve_mb"])
     objects = Objects(files, home, room)
     logs = Logs(home / "logs", writes=leads)
@@ -366,11 +366,17 @@ def ray_engine(config: Config, runtime: Path, tokens: Tokens, pools: Mapping[str
     return made
 
 
-def make_files(config: Config) -> Files:
+def make_files(config: Config, isolation: Isolation) -> Files:
     """The site's files, by its settings."""
     choice = config["unmapped_buckets"]
     keep_here = choice == "here" or (choice == "auto" and not has_cloud_credentials(os.environ))
-    return Files(config.home / "buckets", buckets=config["buckets"], keep_buckets_here=keep_here)
+    return Files(
+        config.home / "buckets",
+        buckets=config["buckets"],
+        keep_buckets_here=keep_here,
+        job_folders=isolation.folders,
+        user_of=isolation.user_of,
+    )
 
 
 def _find_uv() -> str:

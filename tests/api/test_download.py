@@ -15,7 +15,7 @@ from stoker.core.errors import NotFound
 
 def test_a_file_that_cannot_be_read_is_refused_before_anything_is_answered(stoker: Stoker) -> None:
     with pytest.raises(NotFound):
-        file_response(stoker.services, "gs://some-bucket/nothing")
+        file_response(stoker.services.files, "gs://some-bucket/nothing")
 
 
 def test_a_large_file_comes_in_blocks(stoker: Stoker) -> None:
@@ -31,6 +31,6 @@ def test_a_large_file_comes_in_blocks(stoker: Stoker) -> None:
         await asyncio.Event().wait()
 
     scope = {"type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "method": "GET", "headers": []}
-    asyncio.run(file_response(stoker.services, "gs://some-bucket/large")(scope, receive, send))
+    asyncio.run(file_response(stoker.services.files, "gs://some-bucket/large")(scope, receive, send))
     blocks = [message["body"] for message in sent if message["type"] == "http.response.body"]
     assert b"".join(blocks) == content and len(blocks) > 4

@@ -44,10 +44,8 @@ def lab(tmp_path: Path) -> Iterator[Stoker]:
     made = build(read_config({}, flags=flags), url="http://127.0.0.1:1", driver=FakeDriver())
     made.loop.enact = lambda *_: []  # type: ignore[assignment]  # nobody tells the engine
     made.loop.tick()
-    place = made.services.files.place(PACKAGE).path
-    assert place is not None
-    place.parent.mkdir(parents=True)
-    place.touch()
+    with made.services.files.write(PACKAGE):
+        pass
     yield made
     made.store.close()
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from stoker.core.errors import BadSpec, NotFound, TooLarge, Unavailable
-from stoker.store.files import Files, has_cloud_credentials, resolve
+from stoker.store.files import Files, has_cloud_credentials
+from stoker.store.root import Root
 from tests.store.cloud import FakeCloud
 
 
@@ -129,7 +130,7 @@ BYPASSES = [
 @pytest.mark.parametrize("name", BYPASSES)
 def test_no_name_leads_out(files: Files, name: str, tmp_path: Path) -> None:
     with pytest.raises(BadSpec):
-        resolve(tmp_path, name)
+        Root(tmp_path).stat(name)
     for use in (files.exists, files.stamp, files.program_path):
         with pytest.raises(BadSpec):
             use(f"gs://some-bucket/{name}")
@@ -173,3 +174,47 @@ def test_a_name_that_is_a_folder_or_below_a_file_is_refused(files: Files) -> Non
     for uri in ("gs://some-bucket/a", "gs://some-bucket/a/b/c"):
         with pytest.raises(BadSpec, match="choose another name"):
             put(files, uri)
+
+
+def test_plain_paths_are_for_admins_or_below_a_job_folder(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    (shared / "a").mkdir(parents=True)
+    (shared / "a/file").write_bytes(b"x")
+    (tmp_path / "secret").write_bytes(b"secret")
+    (shared / "link").symlink_to(tmp_path)
+    (tmp_path / "other-name").symlink_to(shared)
+    files = Files(tmp_path / "buckets", buckets={}, keep_buckets_here=True, job_folders=[str(shared)])
+    users = files.limited(None)
+    assert files.exists(str(tmp_path / "secret")) and files.exists(f"{shared}/a/file")
+    assert users.exists(f"{shared}/a/file") and not users.exists(f"{shared}/a")
+    for path in (tmp_path / "secret", f"{shared}-2/x", tmp_path / "other-name/a/file", "/etc/passwd"):
+        with pytest.raises(NotFound, match="opens no path"):
+            users.place(str(path))
+    for who in (files, users):
+        with pytest.raises(BadSpec, match="through a link"), who.read(f"{shared}/link/secret"):
+            pass
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives files away")
+def test_a_path_below_a_job_folder_is_opened_as_its_owner_would(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o755)
+    for user, mode in ((20_001, 0o600), (20_002, 0o644)):
+        (tmp_path / str(user)).write_bytes(b"x")
+        os.chmod(tmp_path / str(user), mode)
+        os.chown(tmp_path / str(user), user, user)
+    users = {"ada": 20_001, "bob": 20_002}
+    files = Files(
+        tmp_path / "b", buckets={}, keep_buckets_here=True, job_folders=[str(tmp_path)], user_of=users.__getitem__
+    )
+    assert files.of("ada").exists(f"{tmp_path}/20001") and files.of("ada").exists(f"{tmp_path}/20002")
+    assert not files.of("bob").exists(f"{tmp_path}/20001")
+    with pytest.raises(Unavailable, match="Permission denied"), files.of("bob").read(f"{tmp_path}/20001"):
+        pass
+
+
+def test_what_is_no_regular_file_is_not_there(files: Files, tmp_path: Path) -> None:
+    put(files, "gs://some-bucket/a")
+    os.mkfifo(tmp_path / "buckets/gs/some-bucket/pipe")
+    assert not files.exists("gs://some-bucket/pipe")
+    with pytest.raises(NotFound), files.read("gs://some-bucket/pipe"):
+        pass

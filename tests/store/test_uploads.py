@@ -113,12 +113,12 @@ def test_a_part_that_somebody_takes_away_is_noticed(tmp_path: Path) -> None:
     uploads = an_uploads(tmp_path)
     upload = begin(uploads)
     uploads.append(upload.id, 0, b"half")
-    Path(upload.part).unlink()
+    (tmp_path / "buckets/gs/a-bucket" / upload.part).unlink()
     with pytest.raises(Unavailable, match="cannot be written"):
         uploads.append(upload.id, 4, b"the rest")
     assert uploads.received(upload.id) == 0, "it begins anew"
     uploads.append(upload.id, 0, b"the whole")
-    Path(upload.part).write_bytes(b"")
+    (tmp_path / "buckets/gs/a-bucket" / upload.part).write_bytes(b"")
     with pytest.raises(Unavailable, match="is gone"):
         uploads.append(upload.id, 9, b"!")
     uploads.append(upload.id, 0, b"the whole")

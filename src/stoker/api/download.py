@@ -7,15 +7,15 @@ from contextlib import ExitStack
 
 from starlette.responses import Response, StreamingResponse
 
-from .services import Services
+from stoker.store.files import Files
 
 _BLOCK_BYTES = 1 << 20
 
 
-def file_response(site: Services, uri: str) -> Response:
+def file_response(files: Files, uri: str) -> Response:
     """The file, opened before anything is answered, so that one that cannot be read is refused and not cut off."""
     stack = ExitStack()
-    file = stack.enter_context(site.files.read(uri))
+    file = stack.enter_context(files.read(uri))
 
     def blocks() -> Iterator[bytes]:
         with stack:

@@ -72,12 +72,14 @@ def services(request: Request) -> Services:
     """The services of the application that answers this request, as far as they are open to who asks."""
     site: Services = request.app.state.services
     access = access_of(request)
-    return _limited(site, access) if access.projects else site
+    files = site.files.of(access.user)
+    if not access.is_admin:
+        files = files.limited(access.buckets if access.projects else None)
+    return _with_files(site, files)
 
 
-def _limited(site: Services, access: Access) -> Services:
+def _with_files(site: Services, files: Files) -> Services:
     """The same, with no more files than the token opens: whichever way they are named."""
-    files = site.files.limited(access.buckets)
     objects = site.objects.through(files)
     return replace(site, files=files, objects=objects, uploads=site.uploads.through(objects))
 
@@ -107,11 +109,11 @@ def check_places(files: Files, job_dir: tuple[str, str], **fields: Sequence[str]
     for field, uris in (*fields.items(), (job_dir[0], job_dir[1:])):
         for uri in filter(None, uris):
             try:
-                files.place(uri, is_programs=field == job_dir[0])
+                files.check(uri, is_programs=field == job_dir[0])
             except BadSpec as error:
                 violations += [Violation(field, found.description) for found in error.violations]
             except NotFound as error:  # a bucket that is not there for who asks
-                violations.append(Violation(field, error.message))
+                violations.append(Violation(field, error.message + (f"; {error.fix}" if error.fix else "")))
     if violations:
         raise BadSpec(violations)
 

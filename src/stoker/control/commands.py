@@ -106,7 +106,7 @@ class Commands:
         row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
         check_queue(spec, self.rules, fields.queue)
         check_images(spec, self.images, fields.image)
-        check_files(without_files(spec, uploads), self.files, fields.files)
+        check_files(without_files(spec, uploads), self.files.of(owner), fields.files)
         check_folders(self.folder_problem(spec), fields.folders)
         if not rehearse:
             present = self.store.nodes()

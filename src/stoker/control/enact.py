@@ -85,9 +85,9 @@ class Enact:
 
     def launch(self, job: Job, attempt: Attempt) -> Launch:
         """The launch of this attempt: the job's kind and the site's surroundings."""
-        program = job.spec.program
+        program, opened = job.spec.program, self.files.of(job.owner)
         files = [
-            LaunchFile(number=n, name=PurePosixPath(uri).name, uri=uri, stamp=self.files.stamp(uri))
+            LaunchFile(number=n, name=PurePosixPath(uri).name, uri=uri, stamp=opened.stamp(uri))
             for n, uri in enumerate(launch_files(job))
         ]
         buckets = self._folders(mounted_buckets(job.spec))
@@ -110,8 +110,8 @@ class Enact:
 
     def _folders(self, buckets: Iterable[str]) -> dict[str, str]:
         """The folders of those buckets that are folders."""
-        places = {bucket: self.files.place(f"gs://{bucket}").path for bucket in buckets}
-        return {bucket: str(path) for bucket, path in places.items() if path is not None}
+        paths = {bucket: self.files.place(f"gs://{bucket}").path for bucket in buckets}
+        return {bucket: path for bucket, path in paths.items() if path}
 
 
 def launch_files(job: Job) -> list[str]:

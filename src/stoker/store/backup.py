@@ -16,7 +16,7 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
@@ -29,6 +29,7 @@ from stoker.core.errors import AlreadyExists, NotFound, StokerError, Unavailable
 
 from .databases import Database, open_database, problem_of
 from .migrate import NEWEST, schema_of
+from .root import Root, is_harmless
 from .schema import attempts, holdings, jobs, node_records, nodes, story
 
 FORMAT = "stoker-backup-1"
@@ -84,14 +85,14 @@ def back_up(home: Path, database: str, target: Path, now: float, *, logs: bool =
         raise Unavailable(f"there is no folder {target.parent}", fix="make it first, or choose another place")
     if not database and not (home / "stoker.db").exists():
         raise NotFound(f"there is nothing to back up in {home}", fix="set STOKER_HOME to the home that you mean")
-    opened = open_database(database or home / "stoker.db")
+    opened, root = open_database(database or home / "stoker.db"), Root(home)
     try:
         with _whole(target) as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as archive:
             manifest = Manifest(made_at=now)
             _add_tables(archive, manifest, opened, target.parent)
             for name in (*ALWAYS, *(("logs",) if logs else ()), *(FILES if files else ())):
-                for path in _files(home / name):
-                    _add_file(archive, manifest, path, f"home/{path.relative_to(home).as_posix()}", target.parent)
+                for found in _names(root, name):
+                    _add_file(archive, manifest, root, found, target.parent)
             _add(archive, manifest, MANIFEST, io.BytesIO(json.dumps(asdict(manifest)).encode()))
     except sa.exc.SQLAlchemyError as error:
         raise problem_of(opened, "read", error) from error
@@ -133,28 +134,32 @@ def _write_rows(db: Connection, table: sa.Table, file: IO[bytes]) -> int:
     return count
 
 
-def _files(path: Path) -> Iterator[Path]:
-    """The files there, in order. Links are left out: what they lead to is not of the home."""
-    if path.is_symlink():
+def _names(root: Root, name: str) -> Iterator[str]:
+    """The files there, in order. Links are left out: what they lead to is not of the home, or is in the backup anyway."""
+    if root.is_file(name):
+        yield name
         return
-    if path.is_dir():
-        for below in sorted(path.iterdir()):
-            yield from _files(below)
-    elif path.is_file():
-        yield path
-
-
-def _add_file(archive: tarfile.TarFile, manifest: Manifest, path: Path, name: str, folder: Path) -> None:
     try:
-        if path.name == "objects.db":
+        entries = sorted(root.entries(name), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # it is not there, or went meanwhile
+    for entry in entries:
+        below = f"{name}/{entry.name}"
+        if entry.is_folder:
+            yield from _names(root, below)
+        elif entry.is_file and is_harmless(below):
+            yield below
+
+
+def _add_file(archive: tarfile.TarFile, manifest: Manifest, root: Root, name: str, folder: Path) -> None:
+    with suppress(FileNotFoundError):  # it went meanwhile, with its job
+        if name == "objects.db":
             with tempfile.NamedTemporaryFile(dir=folder) as copy:
-                _copy_sqlite(path, Path(copy.name))
-                _add(archive, manifest, name, copy.file)
+                _copy_sqlite(root.path / name, Path(copy.name))
+                _add(archive, manifest, f"home/{name}", copy.file)
         else:
-            with open(path, "rb") as file:
-                _add(archive, manifest, name, file)
-    except FileNotFoundError:
-        pass  # it went meanwhile, with its job
+            with root.open(name) as file:
+                _add(archive, manifest, f"home/{name}", file)
 
 
 def _copy_sqlite(source: Path, target: Path) -> None:

@@ -10,16 +10,16 @@ import copy
 import errno
 import os
 import re
-import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import unquote
 
 from stoker.core.errors import BadSpec, NotFound, StokerError, Unavailable, Violation
 from stoker.core.ids import BUCKET_NAME
+
+from .root import Root, is_harmless
 
 _URI = re.compile(r"(gs|s3)://([^/]+)(?:/(.*))?", re.DOTALL)
 FAR = re.compile(r"(abfss?|adl|az|hdfs|lakefs|oci|oss|sftp|smb|webhdfs)://[^/\s][^\s]*")
@@ -28,10 +28,9 @@ _SENT = re.compile(r"(?:.*/)?[0-9a-f]{64}/[^/]+")
 SENT_BUCKETS = ("stoker-source", "stoker-staging")
 """Where the client puts what a job needs, below the digest of its content: who does not know the content cannot name it."""
 
-_PART = re.compile(r"\..*\.[0-9a-f]{8}\.part", re.DOTALL)
 LONGEST_NAME_BYTES = 1024 + 80  # of an object, and of a scheme and a bucket before it
 _LONGEST_PART_OF_NAME_BYTES = 255
-_LONGEST_PART_BYTES = 200  # of a file's own name in that of its part; a file system takes 255 in all
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.ENODEV)
 _FIXES = {
     errno.ENOSPC: "free some disk space",
     errno.EDQUOT: "free some disk space, or ask for a larger quota",
@@ -43,37 +42,16 @@ _FIXES = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a URI leads: a path on this machine, or a file of a cloud."""
+    """Where a URI leads: a name below a folder of this machine, or a file of a cloud."""
 
     uri: str
-    path: Path | None  # None: only fsspec reaches it
+    root: Root | None = None  # None: only fsspec reaches it
+    name: str = ""  # below the root
 
-
-def resolve(root: Path, name: str) -> Path:
-    """The path of `name` below `root`. The one function that turns a user's text into a path; nothing leads out of root.
-
-    Raises BadSpec for `..`, absolute names, backslashes, NUL, double encodings, drive letters and links that lead outside.
-    """
-    if not is_harmless(name):
-        raise BadSpec([Violation("name", f"{name!r} is not the name of a file below its bucket")])
-    parts = name.split("/")
-    path = root.joinpath(*[part for part in parts if part])
-    real_root = os.path.realpath(root)
-    real = os.path.realpath(path)
-    if real != real_root and not real.startswith(real_root + os.sep):
-        raise BadSpec([Violation("name", f"{name!r} leads out of its bucket through a link")])
-    return path
-
-
-def is_harmless(name: str) -> bool:
-    """Whether a name can only lead downwards. Its decoded forms too: somebody else may decode it once more."""
-    return all(map(_leads_down, (name, unquote(name), unquote(unquote(name)))))
-
-
-def _leads_down(name: str) -> bool:
-    if "\x00" in name or "\\" in name or name.startswith("/") or re.match(r"[A-Za-z]:", name):
-        return False
-    return not any(part in ("..", ".") for part in name.split("/"))
+    @property
+    def path(self) -> str:
+        """The path on this machine, for programs and people; empty where there is none."""
+        return self.root.shown(self.name) if self.root is not None else ""
 
 
 def _is_too_long(uri: str) -> bool:
@@ -82,24 +60,24 @@ def _is_too_long(uri: str) -> bool:
     return len(name) > LONGEST_NAME_BYTES or any(len(part) > _LONGEST_PART_OF_NAME_BYTES for part in name.split(b"/"))
 
 
-def part_path(path: Path) -> Path:
-    """A hidden place beside a file, for what is to become it: on the same disk, so that a rename is all that is left to do."""
-    name = os.fsencode(path.name)[:_LONGEST_PART_BYTES].decode(errors="ignore")
-    return path.with_name(f".{name}.{secrets.token_hex(4)}.part")
-
-
-def is_part(name: str) -> bool:
-    """Whether a file of this name is one that is still being written, and so nobody's to see."""
-    return _PART.fullmatch(name) is not None
-
-
 def sync_folder(folder: Path) -> None:
-    """Make durable which files a folder has; what is in them is synced by who writes them."""
+    """Make durable which files a folder of the server's own has; what is in them is synced by who writes them."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def read_errors(uri: str) -> Iterator[None]:
+    """Turn what a file system says to a reader into our own errors: what is no regular file is none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            raise NotFound(f"no file {uri}") from None
+        raise Unavailable(f"{uri} cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -111,6 +89,9 @@ def write_errors(uri: str) -> Iterator[None]:
         problem = f"{uri} is a folder, or below a file; choose another name"
         raise BadSpec([Violation("uri", problem)]) from error
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            problem = f"{uri} leads through links that go in circles, or are being changed; choose another name"
+            raise BadSpec([Violation("uri", problem)]) from error
         if error.errno == errno.ENAMETOOLONG:
             problem = f"{uri[:80]}… has a part of more bytes than a folder of this machine can hold (255)"
             raise BadSpec([Violation("uri", problem)]) from error
@@ -128,26 +109,47 @@ class Files:
         buckets: Mapping[str, str],
         keep_buckets_here: bool,
         cloud: Callable[[str], Any] | None = None,
+        job_folders: Sequence[str] = (),
+        user_of: Callable[[str], int | None] = lambda owner: None,
     ) -> None:
-        """`root`: where unmapped buckets are kept, if `keep_buckets_here`. `buckets`: name → folder. `cloud`: see `cloud`."""
+        """`root`: where unmapped buckets are kept, if `keep_buckets_here`. `buckets`: name → folder. `cloud`: see `cloud`.
+
+        `job_folders`: below them everybody may name files by their paths. `user_of`: as whom an owner's programs run on this
+        machine; None: as the server.
+        """
         self._root = root
         self.mapped = dict(buckets)
+        self._mapped = {name: Root(Path(folder).expanduser()) for name, folder in buckets.items()}
         self._keep_here = keep_buckets_here
         self.cloud = cloud or fsspec_of
         """The fsspec file system of a scheme, `gs` or `s3`."""
+        self._job_folders = {folder: os.path.realpath(folder) for folder in job_folders}
+        self._user_of = user_of
+        self._owner = ""
+        self._is_admins = True
         self._only: Collection[str] | None = None  # the buckets that may be named
 
-    def limited(self, buckets: Collection[str]) -> Files:
-        """The same files for somebody who may name these buckets only, and by its digest what was sent with a job."""
+    def of(self, owner: str) -> Files:
+        """The same files, as an owner's programs find them: what those could not read by its path is not read for them."""
         view = copy.copy(self)
-        view._only = frozenset(buckets)
+        view._owner = owner
+        return view
+
+    def limited(self, buckets: Collection[str] | None) -> Files:
+        """The same for who is no admin: plain paths below the job folders only, and, if not None, these buckets only.
+
+        What was sent with a job may be named in any case, by its digest.
+        """
+        view = copy.copy(self)
+        view._is_admins = False
+        view._only = frozenset(buckets) if buckets is not None else None
         return view
 
     def buckets(self) -> dict[str, Path]:
         """The buckets of Google Cloud Storage that are folders here and now: name → folder."""
         kept = self._root / "gs"
         found = {path.name: path for path in kept.iterdir() if path.is_dir()} if kept.is_dir() else {}
-        mapped = {name: Path(folder).expanduser() for name, folder in self.mapped.items()}
+        mapped = {name: root.path for name, root in self._mapped.items()}
         found = (found if self._keep_here else {}) | mapped
         seen = found if self._only is None else found.keys() & self._only
         return {name: found[name] for name in sorted(seen) if BUCKET_NAME.fullmatch(name)}
@@ -159,60 +161,77 @@ class Files:
         program, and may be anywhere that a library of its own knows.
         """
         if _is_too_long(uri):
-            raise BadSpec(
-                [Violation("uri", f"{uri[:80]!r}… is too long: a name has 1024 bytes, and 255 between slashes")]
-            )
+            raise _bad(f"{uri[:80]!r}… is too long: a name has 1024 bytes, and 255 between slashes")
         match = _URI.fullmatch(uri)
         if is_programs and FAR.fullmatch(uri):
-            return Place(uri, None)
+            return Place(uri)
         if match is None:
             if uri.startswith("/") and "\x00" not in uri and ".." not in uri.split("/"):
-                if self._only is not None:
-                    raise NotFound(f"this token opens no path of the server such as {uri[:80]!r}")
-                return Place(uri, Path(uri))
-            raise BadSpec([Violation("uri", f"{uri!r} is neither gs://BUCKET/…, s3://BUCKET/… nor an absolute path")])
+                return self._plain(uri)
+            raise _bad(f"{uri!r} is neither gs://BUCKET/…, s3://BUCKET/… nor an absolute path")
         scheme, bucket, name = match[1], match[2], match[3] or ""
         if not BUCKET_NAME.fullmatch(bucket):
-            raise BadSpec(
-                [
-                    Violation(
-                        "uri", f"{bucket!r} is not a bucket name (3 to 63 lower-case letters, digits, '-', '_', '.')"
-                    )
-                ]
-            )
+            raise _bad(f"{bucket!r} is not a bucket name (3 to 63 lower-case letters, digits, '-', '_', '.')")
         if self._only is not None and not self._may_name(bucket, name):
             raise NotFound(f"this token opens no {scheme}://{bucket}/")
-        if bucket in self.mapped:
-            return Place(uri, resolve(Path(self.mapped[bucket]).expanduser(), name))
+        if not is_harmless(name):
+            raise BadSpec([Violation("name", f"{name!r} is not the name of a file below its bucket")])
+        if bucket in self._mapped:
+            return Place(uri, self._mapped[bucket], name)
         if self._keep_here:
-            return Place(uri, resolve(self._root / scheme / bucket, name))
-        return Place(uri, None)
+            return Place(uri, Root(self._root / scheme / bucket), name)
+        return Place(uri)
+
+    def _plain(self, path: str) -> Place:
+        """Where a plain path leads. Below a job folder it is opened as its owner's programs would; elsewhere it is an admin's."""
+        for folder, real in self._job_folders.items():
+            for above in (folder, real):
+                if path == above or path.startswith(above.rstrip("/") + "/"):
+                    root = Root(Path(real), user=self._user_of(self._owner) if self._owner else None)
+                    return Place(path, root, path[len(above) :].strip("/"))
+        if not self._is_admins:
+            raise NotFound(f"this token opens no path of the server such as {path[:80]!r}", fix=self._allowed())
+        return Place(path, Root(Path("/")), path.strip("/"))
+
+    def _allowed(self) -> str:
+        below = f", or a path below {' or '.join(self._job_folders)}" if self._job_folders else ""
+        return (
+            f"name a file of a bucket: gs://BUCKET/…{below}; other paths are for admins, who may open a folder to all by:"
+            " stoker config set job_folders FOLDER"
+        )
 
     def _may_name(self, bucket: str, name: str) -> bool:
         assert self._only is not None
         return bucket in self._only or (bucket in SENT_BUCKETS and _SENT.fullmatch(name) is not None)
 
+    def check(self, uri: str, *, is_programs: bool = False) -> None:
+        """Raise BadSpec or NotFound for what leads nowhere, or, as things stand, out of its bucket through a link."""
+        place = self.place(uri, is_programs=is_programs)
+        if place.root is not None:
+            place.root.check(place.name)
+
     def program_path(self, uri: str) -> str:
         """What a program is told: the plain path where there is one, else the URI."""
-        path = self.place(uri, is_programs=True).path
-        return str(path) if path is not None else uri
+        return self.place(uri, is_programs=True).path or uri
 
     def exists(self, uri: str) -> bool:
-        """Whether there is such a file. Raises Unavailable if the cloud cannot be asked."""
+        """Whether there is such a file, to be read. Raises Unavailable if the cloud cannot be asked."""
         place = self.place(uri)
-        if place.path is not None:
-            return place.path.is_file()
+        if place.root is not None:
+            try:
+                place.root.open(place.name).close()
+            except OSError:
+                return False
+            return True
         with cloud_errors(uri):
             return bool(self._cloud(uri).isfile(uri))
 
     def stamp(self, uri: str) -> str:
         """A text that changes with the file's content. Raises NotFound."""
         place = self.place(uri)
-        if place.path is not None:
-            try:
-                stat = place.path.stat()
-            except OSError:
-                raise NotFound(f"no file {uri}") from None
+        if place.root is not None:
+            with read_errors(uri):
+                stat = place.root.stat(place.name)
             return f"{uri} {stat.st_size} {stat.st_mtime_ns}"
         with cloud_errors(uri):
             return f"{uri} {self._cloud(uri).checksum(uri)}"
@@ -221,11 +240,9 @@ class Files:
     def read(self, uri: str) -> Iterator[IO[bytes]]:
         """Open a file for reading. Raises NotFound."""
         place = self.place(uri)
-        if place.path is not None:
-            try:
-                file = open(place.path, "rb")
-            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-                raise NotFound(f"no file {uri}") from None
+        if place.root is not None:
+            with read_errors(uri):
+                file = place.root.open(place.name)
             with file:
                 yield file
             return
@@ -236,26 +253,20 @@ class Files:
     def write(self, uri: str) -> Iterator[IO[bytes]]:
         """Write a file: all of it appears at once when the block ends well, nothing if it does not."""
         place = self.place(uri)
-        if place.path is None:
+        if place.root is None:
             with cloud_errors(uri), whole(self._cloud(uri), uri) as cloud_file:
                 yield cloud_file
             return
-        part = part_path(place.path)
-        try:
-            with write_errors(uri):
-                place.path.parent.mkdir(parents=True, exist_ok=True)
-                with open(part, "wb") as file:
-                    yield file
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(part, place.path)
-                sync_folder(place.path.parent)
-        finally:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+        place.root.check(place.name)  # a link that leads out would be replaced; it is refused, as for reading
+        with write_errors(uri), place.root.replacing(place.name) as file:
+            yield file
 
     def _cloud(self, uri: str) -> Any:
         return self.cloud(uri.split("://", 1)[0])
+
+
+def _bad(problem: str) -> BadSpec:
+    return BadSpec([Violation("uri", problem)])
 
 
 def has_cloud_credentials(environment: Mapping[str, str]) -> bool:

@@ -83,10 +83,11 @@ def download(project: str, number: str, replica: str, file: int, request: Reques
     """A file of the launch, by its number."""
     site = services(request)
     attempt = _live(site, job_id(project, number))
-    uris = launch_files(site.store.job(attempt.job).job)
+    job = site.store.job(attempt.job).job
+    uris = launch_files(job)
     if not 0 <= file < len(uris):
         raise NotFound(f"this launch has no file {file}")
-    return file_response(site, uris[file])
+    return file_response(site.files.of(job.owner), uris[file])
 
 
 def _live(site: Services, attempt: str) -> Attempt:

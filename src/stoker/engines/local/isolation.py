@@ -133,6 +133,10 @@ class Isolation:
             ) from None
         return prepared
 
+    def user_of(self, owner: str) -> int | None:
+        """As whom the programs of an owner run on this machine; None: as the server does. Raises EngineError if none is left."""
+        return self._user(owner) if self.level == 2 else None
+
     def _sorted(self, folders: Sequence[str]) -> tuple[list[str], list[str]]:
         """Those in Stoker's home, and the others."""
         opened = [self._opened(os.path.realpath(folder)) for folder in folders]

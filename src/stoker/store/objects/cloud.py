@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from stoker.core.errors import BadSpec, NotFound, Unimplemented, Violation
-from stoker.store.files import cloud_errors, part_path, write_errors
+from stoker.store.files import cloud_errors, write_errors
+from stoker.store.root import Root, part_name
 
 from .bucket import Listing
 from .hashes import BLOCK_BYTES, Hashes
@@ -83,14 +84,18 @@ class CloudBucket:
     def begin(self, name: str, spool: Path) -> LocalPart:
         """A place that stays: a file in `spool`, to be sent when it is whole."""
         self._check_name(name)
-        return LocalPart(part_path(spool / "cloud"), self._uri(name))
+        return LocalPart(Root(spool), part_name("cloud"), self._uri(name))
+
+    def resume(self, part: str, name: str, spool: Path) -> LocalPart:
+        """The place of an upload that was begun."""
+        return LocalPart(Root(spool), part, self._uri(name))
 
     def commit(self, part: Part, asked: Asked) -> Object:
         """Make the object of what has come. Raises BadSpec or PreconditionFailed: then nothing has changed."""
         asked.hashes.check(part.hashes)
         asked.conditions.check(self.find(asked.name))
         if isinstance(part, LocalPart):
-            with self.write(asked.name) as sent, write_errors(self._uri(asked.name)), open(part.path, "rb") as file:
+            with self.write(asked.name) as sent, write_errors(self._uri(asked.name)), part.open() as file:
                 while block := file.read(BLOCK_BYTES):
                     sent.write(block)
                 part.hashes.check(sent.hashes)

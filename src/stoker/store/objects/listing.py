@@ -7,14 +7,12 @@ by code points, which is the order of its UTF-8 bytes.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from stoker.core.errors import BadSpec
-from stoker.store.files import is_harmless, is_part, resolve
+from stoker.store.root import Entry, Root, is_harmless, is_part
 
 LARGEST_PAGE = 5000
 _ODD = re.compile(r"[\\%:]|^\.|[^\x00-\x7f]")
@@ -81,7 +79,7 @@ def page(names: Iterator[str], wanted: Wanted, is_object: frozenset[str] = froze
 class Walk:
     """Goes through the folder of a bucket. `folders`: the objects that stand for a folder."""
 
-    root: Path
+    root: Root
     wanted: Wanted
     folders: frozenset[str]
 
@@ -94,9 +92,10 @@ class Walk:
         if top in self.folders and wanted.has(top):
             yield top
         # Folders may be nested deeper than Python's calls.
-        below = [iter(self._entries(resolve(self.root, top), top))]
+        self.root.check(top)
+        below = [iter(self._entries(top))]
         while below:
-            name, path = next(below[-1], ("", ""))
+            name = next(below[-1], "")
             if not name:
                 below.pop()
             elif not name.endswith("/"):
@@ -107,39 +106,34 @@ class Walk:
             else:
                 if name in self.folders and wanted.has(name):
                     yield name
-                below.append(iter(self._entries(path, name)))
+                below.append(iter(self._entries(name)))
 
     def _has_any(self, folder: str) -> bool:
         """Whether there is an object in a folder; one of files alone may be empty."""
         inside = replace(self.wanted, prefix=folder, delimiter="", after="")
         return folder > self.wanted.after and any(True for _ in Walk(self.root, inside, self.folders).names())
 
-    def _entries(self, folder: Path | str, base: str) -> list[tuple[str, str]]:
-        """What is in a folder and may be wanted: (name, path), in order; the names of folders end in `/`."""
-        found = []
+    def _entries(self, folder: str) -> list[str]:
+        """What is in a folder and may be wanted, in order; the names of folders end in `/`."""
         try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    name = base + entry.name
-                    if is_part(entry.name) or not _is_lawful(entry.name, name):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        if self.wanted.may_have_below(name + "/"):
-                            found.append((name + "/", entry.path))
-                    elif name > self.wanted.after and self.wanted.has(name) and self._is_file(entry, name):
-                        found.append((name, entry.path))
-        except OSError:
-            pass  # it has gone meanwhile, was never there, or is not for us to read
+            entries = self.root.entries(folder)
+        except (OSError, BadSpec):
+            return []  # it has gone meanwhile, was never there, is not for us to read, or a link by now that leads out
+        found = []
+        for entry in entries:
+            name = folder + entry.name
+            if is_part(entry.name) or not _is_lawful(entry.name, name):
+                continue
+            if entry.is_folder:
+                if self.wanted.may_have_below(name + "/"):
+                    found.append(name + "/")
+            elif name > self.wanted.after and self.wanted.has(name) and self._is_file(entry, name):
+                found.append(name)
         return sorted(found)
 
-    def _is_file(self, entry: os.DirEntry[str], name: str) -> bool:
+    def _is_file(self, entry: Entry, name: str) -> bool:
         """Whether it is a file, or a link to one of this bucket. Links to folders are not followed: they may go in circles."""
-        if not entry.is_symlink():
-            return entry.is_file()
-        try:
-            return resolve(self.root, name).is_file()
-        except BadSpec:
-            return False
+        return self.root.is_file(name) if entry.is_link else entry.is_file
 
 
 def _is_lawful(own: str, name: str) -> bool:

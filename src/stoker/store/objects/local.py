@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from stoker.core.errors import BadSpec, NotFound, Unavailable, Violation
-from stoker.store.files import is_part, part_path, resolve, sync_folder, write_errors
+from stoker.core.errors import BadSpec, NotFound, Violation
+from stoker.store.files import read_errors, write_errors
 from stoker.store.room import Room
+from stoker.store.root import Root, is_part, part_name
 
 from .bucket import Listing
 from .hashes import Hasher, Hashes
@@ -42,7 +44,7 @@ class Shared:
 class LocalBucket:
     """Implements Bucket on a folder."""
 
-    def __init__(self, name: str, root: Path, shared: Shared) -> None:
+    def __init__(self, name: str, root: Root, shared: Shared) -> None:
         self.name = name
         self.root = root
         self._records, self._hasher, self._lock = shared.records, shared.hasher, shared.lock
@@ -51,14 +53,14 @@ class LocalBucket:
     def changed_ns(self) -> int:
         """When the folder last changed; 0 if nothing was ever written to it."""
         try:
-            return self.root.stat().st_mtime_ns
+            return self.root.stat("").st_mtime_ns
         except OSError:
             return 0
 
     def stat(self, name: str, *, hash_seconds: float = 0.0) -> Object:
         """An object. Its hashes are there if they are known, or can be computed in that time. Raises NotFound."""
-        path = self._path(name)
-        return self._hashed(self._find(name, path), path, hash_seconds)
+        self._check_name(name)
+        return self._hashed(self._find(name), hash_seconds)
 
     def find(self, name: str) -> Object | None:
         """An object, or None."""
@@ -70,13 +72,13 @@ class LocalBucket:
     @contextmanager
     def read(self, name: str, *, hash_seconds: float = 0.0) -> Iterator[tuple[Object, IO[bytes]]]:
         """Open an object: what it is, and its bytes, of one moment; with its CRC32C if there was time. Raises NotFound."""
-        path = self._path(name)
+        self._check_name(name)
         while True:
-            found = self._find(name, path)
-            with self._open(found, path) as file:
-                stamp = _stamp_of(os.fstat(file.fileno()))
-                if name.endswith("/") or stamp == found.stamp:
-                    yield self._hashed(found, path, hash_seconds, md5=False), file
+            found = self._find(name)
+            with self._open(found) as file:
+                stamp = found.stamp if name.endswith("/") else _stamp_of(os.fstat(file.fileno()))
+                if stamp == found.stamp:
+                    yield self._hashed(found, hash_seconds, md5=False), file
                     return
                 if stamp.inode == found.stamp.inode:  # somebody writes to it just now: it is what it is
                     yield replace(found, stamp=stamp, hashes=Hashes()), file
@@ -87,17 +89,14 @@ class LocalBucket:
         """A page of objects and common prefixes."""
         folders = self._records.folders(self.name)
         names = page(Walk(self.root, wanted, folders).names(), wanted, folders)
-        paths = {name: self.root.joinpath(name) for name in names.names}
         until = time.monotonic() + hash_seconds
-        objects = [
-            self._hashed(found, paths[name], until - time.monotonic()) for name, found in self._look(paths).items()
-        ]
+        objects = [self._hashed(found, until - time.monotonic()) for found in self._look(names.names).values()]
         return Listing(objects, names.prefixes, names.next)
 
     @contextmanager
     def write(self, name: str) -> Iterator[Part]:
         """A place for the bytes of an object, which is gone afterwards. Raises BadSpec for a name that cannot be written."""
-        part = self.begin(name, self.root)
+        part = self.begin(name, self.root.path)
         try:
             yield part
         finally:
@@ -105,31 +104,38 @@ class LocalBucket:
 
     def begin(self, name: str, spool: Path) -> LocalPart:
         """A place that stays. It is beside the object and not in `spool`, so that a rename is all that is left to do."""
-        path = self._path_to_write(name)
-        self._room.check(self.root, "uploads")
+        self._check_name_to_write(name)
+        self._room.check(self.root.path, "uploads")
         with write_errors(self._uri(name)):
-            if path.is_dir() and self._has_below(name):
-                raise IsADirectoryError  # now, and not when all of it has come
-        return LocalPart(part_path(path), self._uri(name))
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if stat.S_ISDIR(self.root.stat(name).st_mode) and self._has_below(name):
+                    raise IsADirectoryError  # now, and not when all of it has come
+        return LocalPart(self.root, part_name(name.rstrip("/")), self._uri(name))
+
+    def resume(self, part: str, name: str, spool: Path) -> LocalPart:
+        """The place of an upload that was begun. Raises BadSpec for what no part is called."""
+        if not is_part(part.rpartition("/")[2]):
+            raise BadSpec([Violation("name", f"{part[-80:]!r} is not the name of a part")])
+        return LocalPart(self.root, part, self._uri(name))
 
     def commit(self, part: Part, asked: Asked) -> Object:
         """Make the object of what has come, all of it at once. Raises BadSpec or PreconditionFailed: then nothing has changed."""
         assert isinstance(part, LocalPart)
         asked.hashes.check(part.hashes)
-        path = self._path_to_write(asked.name)
+        self._check_name_to_write(asked.name)
         if asked.name.endswith("/") and part.size:
             problem = "a name that ends in '/' stands for a folder, which has no content of its own"
             raise BadSpec([Violation("name", problem)])
         part.sync()
         with write_errors(self._uri(asked.name)), self._lock:
-            before = self._look({asked.name: path}).get(asked.name)
+            before = self._look([asked.name]).get(asked.name)
             asked.conditions.check(before)
             if asked.name.endswith("/"):
-                path.mkdir(parents=True, exist_ok=True)
+                self.root.make_folder(asked.name)
                 stamp = Stamp(0, time.time_ns())
             else:
-                stamp = _stamp_of(part.path.stat())
-                self._put_in_place(part.path, path, asked.name)
+                stamp = _stamp_of(self.root.stat(part.name))
+                self._put_in_place(part.name, asked.name)
             made = Object(
                 bucket=self.name,
                 name=_key(asked.name),
@@ -139,14 +145,14 @@ class LocalBucket:
                 hashes=part.hashes,
             )
             self._records.put([made])
-        sync_folder(path.parent)
+            self.root.sync_folder_of(asked.name.rstrip("/"))
         return replace(made, name=asked.name)
 
     def say(self, name: str, change: Callable[[Said], Said], conditions: Conditions) -> Object:
         """Change what is said of an object. Raises NotFound or PreconditionFailed."""
-        path = self._path(name)
+        self._check_name(name)
         with self._lock:
-            found = self._find(name, path)
+            found = self._find(name)
             conditions.check(found)
             changed = replace(
                 found,
@@ -160,48 +166,49 @@ class LocalBucket:
 
     def delete(self, name: str, conditions: Conditions) -> None:
         """Remove an object; its folder stays: a program may be about to write there. Raises NotFound or PreconditionFailed."""
-        path = self._path(name)
+        self._check_name(name)
         with write_errors(self._uri(name)), self._lock:
-            conditions.check(self._find(name, path))
+            conditions.check(self._find(name))
             if name.endswith("/"):
                 with suppress(OSError):
-                    path.rmdir()
+                    self.root.remove_folder(name)
             else:
-                path.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    self.root.unlink(name)
             self._records.remove(self.name, _key(name))
 
     def move(self, name: str, to: str, *, source: Conditions, target: Conditions) -> Object:
         """Give an object another name, with all that is known of it. Raises NotFound or PreconditionFailed."""
-        path, new_path = self._path(name), self._path_to_write(to)
+        self._check_name(name)
+        self._check_name_to_write(to)
         if name.endswith("/") or to.endswith("/"):
             raise BadSpec([Violation("name", "what stands for a folder cannot be moved")])
         with write_errors(self._uri(to)), self._lock:
-            found, before = self._find(name, path), self._look({to: new_path}).get(to)
+            found, before = self._find(name), self._look([to]).get(to)
             source.check(found)
             target.check(before)
-            new_path.parent.mkdir(parents=True, exist_ok=True)
-            self._put_in_place(path, new_path, to)
+            self._put_in_place(name, to)
             self._records.remove(self.name, _key(name))
             moved = replace(found, name=_key(to), generation=self._next_generation(before), metageneration=1)
             self._records.put([moved])
-        sync_folder(new_path.parent)
-        sync_folder(path.parent)
+            self.root.sync_folder_of(to)
+            self.root.sync_folder_of(name)
         return replace(moved, name=to)
 
     def _uri(self, name: str) -> str:
         return f"gs://{self.name}/{name}"
 
-    def _path(self, name: str) -> Path:
-        """The path of an object. Raises NotFound for names that none can have."""
+    def _check_name(self, name: str) -> None:
+        """Raise BadSpec for names that no object can have, and NotFound for those of what is still being written."""
         try:
-            return self._path_to_write(name)
+            self._check_name_to_write(name)
         except BadSpec as error:
             if is_part(name.rpartition("/")[2]):
                 raise NotFound(f"no object {self._uri(name)}") from None
             raise error
 
-    def _path_to_write(self, name: str) -> Path:
-        """The path of an object. Raises BadSpec."""
+    def _check_name_to_write(self, name: str) -> None:
+        """Raise BadSpec for names that no object can have, or that lead out through a link as things stand."""
         try:
             length = len(name.encode())
         except UnicodeEncodeError:
@@ -211,22 +218,22 @@ class LocalBucket:
         if is_part(name.rpartition("/")[2]):
             problem = f"{name[-80:]!r} is how files are called here that are still being written"
             raise BadSpec([Violation("name", problem)])
-        return resolve(self.root, name)
+        self.root.check(name)
 
-    def _find(self, name: str, path: Path) -> Object:
-        found = self._look({name: path}).get(name)
+    def _find(self, name: str) -> Object:
+        found = self._look([name]).get(name)
         if found is None:
             raise NotFound(f"no object {self._uri(name)}")
         return found
 
-    def _look(self, paths: Mapping[str, Path]) -> dict[str, Object]:
+    def _look(self, names: Sequence[str]) -> dict[str, Object]:
         """What is there of these names. What somebody else has written since we looked last is a new generation."""
         found: dict[str, Object] = {}
         new: list[Object] = []
         with self._lock:
-            known = self._records.get(self.name, map(_key, paths))
-            for name, path in paths.items():
-                stamp, record = _stamp(path, is_folder=name.endswith("/")), known.get(_key(name))
+            known, stats = self._records.get(self.name, map(_key, names)), self.root.stats(names)
+            for name in names:
+                stamp, record = _stamp(stats[name], is_folder=name.endswith("/")), known.get(_key(name))
                 if stamp is None or (name.endswith("/") and record is None):
                     continue  # a folder is an object only if somebody said so
                 if record is None or (record.stamp != stamp and not name.endswith("/")):
@@ -239,18 +246,19 @@ class LocalBucket:
                 self._records.put(new)
         return found
 
-    def _hashed(self, found: Object, path: Path, seconds: float, *, md5: bool = True) -> Object:
+    def _hashed(self, found: Object, seconds: float, *, md5: bool = True) -> Object:
         """The object with its hashes, if they can be computed in that time; they are kept."""
         known = found.hashes
         if seconds <= 0 or (known.crc32c and (known.md5 or not md5)):
             return found
         is_quiet = not 0 <= time.time_ns() - found.stamp.mtime_ns < _UNQUIET_NS
         try:
-            with open(path, "rb") as file:
-                hashes = self._hasher.hashes(file, (path, found.stamp), found.size, seconds=seconds, md5=md5)
+            with self.root.open(found.name) as file:
+                key = (self.name, found.name, found.stamp)
+                hashes = self._hasher.hashes(file, key, found.size, seconds=seconds, md5=md5)
                 if hashes is None or _stamp_of(os.fstat(file.fileno())) != found.stamp:
                     return found
-        except OSError:
+        except (OSError, BadSpec):
             return found
         with self._lock:
             kept = self._records.get(self.name, [_key(found.name)]).get(_key(found.name))
@@ -258,25 +266,21 @@ class LocalBucket:
                 self._records.put([replace(kept, hashes=hashes)])
         return replace(found, hashes=hashes)
 
-    def _open(self, found: Object, path: Path) -> IO[bytes]:
-        try:
-            return open(os.devnull if found.name.endswith("/") else path, "rb")
-        except FileNotFoundError:
-            raise NotFound(f"no object {self._uri(found.name)}") from None
-        except OSError as error:
-            raise Unavailable(f"{self._uri(found.name)} cannot be read: {error.strerror or error}") from error
+    def _open(self, found: Object) -> IO[bytes]:
+        if found.name.endswith("/"):
+            return io.BytesIO()
+        with read_errors(self._uri(found.name)):
+            return self.root.open(found.name)
 
-    def _put_in_place(self, source: Path, path: Path, name: str) -> None:
+    def _put_in_place(self, source: str, name: str) -> None:
         """Rename. A folder without objects is nothing to Cloud Storage, and gives way."""
         try:
-            os.replace(source, path)
+            self.root.rename(source, name)
         except IsADirectoryError:
             if self._has_below(name):
                 raise
-            for folder, _, _ in os.walk(path, topdown=False):
-                with suppress(OSError):
-                    os.rmdir(folder)
-            os.replace(source, path)
+            self.root.remove_empty_folders(name)
+            self.root.rename(source, name)
 
     def _has_below(self, name: str) -> bool:
         """Whether there are objects in the folder of this name."""
@@ -296,11 +300,9 @@ def _key(name: str) -> str:
     return "/".join(part for part in name.split("/") if part) + ("/" if name.endswith("/") else "")
 
 
-def _stamp(path: Path, *, is_folder: bool) -> Stamp | None:
+def _stamp(found: os.stat_result | None, *, is_folder: bool) -> Stamp | None:
     """The stamp of a file, or of a folder; None if there is no such thing."""
-    try:
-        found = path.stat()
-    except OSError:
+    if found is None:
         return None
     is_right = stat.S_ISDIR(found.st_mode) if is_folder else stat.S_ISREG(found.st_mode)
     return _stamp_of(found) if is_right else None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from stoker.core.errors import AlreadyExists, BadSpec, Conflict, NotFound, Violation
 from stoker.core.ids import BUCKET_NAME
-from stoker.store.files import Files
+from stoker.store.files import Files, write_errors
 from stoker.store.room import Room
 
 from .bucket import Bucket
@@ -51,7 +49,7 @@ class Objects:
         if not BUCKET_NAME.fullmatch(name):
             problem = f"{name[:80]!r} is not a bucket name (3 to 63 lower-case letters, digits, '-', '_', '.')"
             raise BadSpec([Violation("bucket", problem)])
-        root = self._files.place(f"gs://{name}/").path
+        root = self._files.place(f"gs://{name}/").root
         if root is None:
             return CloudBucket(name, partial(self._files.cloud, "gs"))
         return LocalBucket(name, root, self._shared)
@@ -63,10 +61,10 @@ class Objects:
     def make_bucket(self, name: str) -> Bucket:
         """Make a bucket. Raises AlreadyExists."""
         bucket = self._local(name)
-        try:
-            bucket.root.mkdir(parents=True)
-        except FileExistsError:
-            raise AlreadyExists(f"there is a bucket {name} already") from None
+        if bucket.root.is_folder(""):
+            raise AlreadyExists(f"there is a bucket {name} already")
+        with write_errors(f"gs://{name}"):
+            bucket.root.make_folder("")
         return bucket
 
     def remove_bucket(self, name: str) -> None:
@@ -74,15 +72,13 @@ class Objects:
         bucket = self._local(name)
         if name in self._files.mapped:
             raise BadSpec([Violation("bucket", f"{name} is a folder by the setting `buckets`: change that instead")])
-        if not bucket.root.is_dir():
+        if not bucket.root.is_folder(""):
             raise NotFound(f"no bucket {name}")
         if bucket.list(Wanted(limit=1)).objects:
             raise Conflict(
                 f"the bucket {name} is not empty", fix=f"remove its objects: gcloud storage rm gs://{name}/**"
             )
-        for folder, _, _ in os.walk(bucket.root, topdown=False):
-            with suppress(OSError):
-                os.rmdir(folder)
+        bucket.root.remove_empty_folders("")
 
     def copy(self, sources: Sequence[Source], bucket: str, asked: Asked) -> Object:
         """Make one object of the content of others, one after the other. Raises NotFound or PreconditionFailed."""

@@ -7,10 +7,11 @@ import os
 from abc import ABC, abstractmethod
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from stoker.core.errors import BadSpec
 from stoker.store.files import cloud_errors, write_errors
+from stoker.store.root import Root
 
 from .hashes import BLOCK_BYTES, Digest, Hashes
 
@@ -49,37 +50,29 @@ class LocalPart(Part):
     What has come is brought to the disk while more comes. So the last answer, before which all must be there, never waits long.
     """
 
-    def __init__(self, path: Path, uri: str) -> None:
-        """Goes on where the file ends, if there is one. `uri`: of the object, for errors."""
+    def __init__(self, root: Root, name: str, uri: str) -> None:
+        """Goes on where the file ends, if there is one. `name`: of the part, below `root`. `uri`: of the object, for errors."""
         super().__init__()
-        self.path = path
+        self.root, self.name = root, name
         self._uri = uri
         self._syncing: Future[None] | None = None
-        with write_errors(uri):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-            with open(path, "rb") as file:
-                while block := file.read(BLOCK_BYTES):
-                    self._digest.update(block)
+        with write_errors(uri), root.open_to_write(name) as file:
+            while block := file.read(BLOCK_BYTES):
+                self._digest.update(block)
         self._next_sync = self.size + _SYNC_BYTES
 
     def write(self, block: bytes) -> None:
         """Append a block, or nothing of it."""
         with write_errors(self._uri):
-            try:
-                with open(self.path, "r+b") as file:
-                    if file.seek(0, os.SEEK_END) != self.size:
-                        raise OSError(errno.EIO, "what had come of it is gone")
-                    file.write(block)
-            except OSError:
-                with suppress(OSError):
-                    os.truncate(self.path, min(self.size, self.path.stat().st_size))
-                raise
+            with self.root.open_to_write(self.name) as file:
+                if file.seek(0, os.SEEK_END) != self.size:
+                    raise OSError(errno.EIO, "what had come of it is gone")
+                self._append(file, block)
             self._digest.update(block)
             if self.size >= self._next_sync:
                 if self._syncing is not None:
                     self._syncing.result()
-                self._syncing = _syncers.submit(_sync, self.path)
+                self._syncing = _syncers.submit(self._sync)
                 self._next_sync = self.size + _SYNC_BYTES
 
     def sync(self) -> None:
@@ -87,17 +80,29 @@ class LocalPart(Part):
         with write_errors(self._uri):
             if self._syncing is not None:
                 self._syncing.result()
-            _sync(self.path)
+            self._sync()
+
+    def open(self) -> IO[bytes]:
+        """What has come, to be read. Raises OSError."""
+        return self.root.open(self.name)
 
     def drop(self) -> None:
         """Give it up. Of no effect once it has become the object."""
-        with suppress(OSError):
-            self.path.unlink(missing_ok=True)
+        with suppress(OSError, BadSpec):
+            self.root.unlink(self.name)
 
+    def _append(self, file: IO[bytes], block: bytes) -> None:
+        try:
+            file.write(block)
+            file.flush()
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(file.fileno(), self.size)
+            raise
 
-def _sync(path: Path) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
+    def _sync(self) -> None:
+        with self.root.open(self.name) as file:
+            os.fsync(file.fileno())
 
 
 class CloudPart(Part):

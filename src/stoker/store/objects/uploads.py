@@ -37,7 +37,7 @@ class Upload:
     id: str
     bucket: str
     asked: Asked
-    part: str  # the path of its part
+    part: str  # the name of its part, in the bucket or the spool
     begun_at: float
     size: int | None = None  # of the whole, where that was said
     is_done: bool = False
@@ -70,7 +70,7 @@ class Uploads:
             id=secrets.token_urlsafe(32),
             bucket=bucket,
             asked=asked,
-            part=str(part.path),
+            part=part.name,
             size=size,
             begun_at=self._clock.now(),
         )
@@ -129,7 +129,7 @@ class Uploads:
                 if upload.is_done:
                     raise NotFound("this upload is done")
                 if kept.part is None:  # after a restart: what has come is read again, for its hashes
-                    kept.part = LocalPart(Path(upload.part), f"gs://{upload.bucket}/{upload.asked.name}")
+                    kept.part = self._resumed(upload)
                 yield kept.part
             except Unavailable:
                 kept.part = None  # what has come is what the disk has of it
@@ -138,6 +138,12 @@ class Uploads:
                 if not self._is_live(id):
                     with self._lock:
                         self._kept.pop(id, None)
+
+    def _resumed(self, upload: Upload) -> LocalPart:
+        try:
+            return self._objects.bucket(upload.bucket).resume(upload.part, upload.asked.name, self._folder)
+        except BadSpec:
+            raise NotFound("this upload cannot be continued: begin it anew") from None
 
     def _is_live(self, id: str) -> bool:
         try:
@@ -172,7 +178,7 @@ class Uploads:
                 if now - upload.begun_at > KEPT_SECONDS:
                     path.unlink(missing_ok=True)
                     if not upload.is_done:
-                        Path(upload.part).unlink(missing_ok=True)
+                        self._resumed(upload).drop()
 
 
 @dataclass(slots=True)

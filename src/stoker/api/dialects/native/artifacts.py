@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
@@ -18,6 +15,7 @@ from stoker.core.errors import Unimplemented
 from stoker.core.ids import job_id
 from stoker.store.files import FAR, Files, cloud_errors
 from stoker.store.objects.listing import Walk, Wanted, page
+from stoker.store.root import Root
 
 from .answers import a_router, answer, declares
 from .schemas.jobs import Artifact, Artifacts
@@ -63,10 +61,9 @@ def list_artifacts(
 
 def files_below(files: Files, job_dir: str, wanted: Wanted) -> tuple[list[Found], str]:
     """A page of the files below a directory, by name, and where the next page goes on; empty: there is none."""
-    path = files.place(job_dir, is_programs=True).path
-    if path is not None:
-        names = page(Walk(path, wanted, frozenset()).names(), wanted)
-        return list(_here(path, names.names)), names.next
+    place = files.place(job_dir, is_programs=True)
+    if place.root is not None:
+        return _below(place.root, place.name.rstrip("/"), wanted)
     if FAR.fullmatch(job_dir):
         raise Unimplemented(f"{job_dir} is where its program goes, not the server: look there by a tool of its own")
     scheme, _, root = job_dir.rstrip("/").partition("://")
@@ -77,11 +74,13 @@ def files_below(files: Files, job_dir: str, wanted: Wanted) -> tuple[list[Found]
     return [Found(name, int(found[name].get("size") or 0), _time(found[name])) for name in names.names], names.next
 
 
-def _here(folder: Path, names: Sequence[str]) -> Iterator[Found]:
-    for name in names:
-        with suppress(OSError):  # it has gone meanwhile
-            stat = os.stat(folder / name)
-            yield Found(name, stat.st_size, stat.st_mtime)
+def _below(root: Root, folder: str, wanted: Wanted) -> tuple[list[Found], str]:
+    top = f"{folder}/" if folder else ""
+    inside = replace(wanted, prefix=top, after=wanted.after and top + wanted.after)
+    names = page(Walk(root, inside, frozenset()).names(), inside)
+    stats = root.stats(names.names)  # None: it has gone meanwhile
+    found = [Found(name.removeprefix(top), s.st_size, s.st_mtime) for name in names.names if (s := stats[name])]
+    return found, names.next.removeprefix(top)
 
 
 def _time(info: dict[str, Any]) -> float | None:

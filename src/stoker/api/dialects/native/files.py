@@ -55,7 +55,7 @@ async def upload_file(scheme: Scheme, bucket: Bucket, name: FileName, request: R
 )
 def download_file(scheme: Scheme, bucket: Bucket, name: FileName, request: Request) -> Response:
     """Read a file of a bucket."""
-    return file_response(services(request), _file_uri(scheme, bucket, name))
+    return file_response(services(request).files, _file_uri(scheme, bucket, name))
 
 
 @router.head(_PATH, response_class=Response, responses={200: {"description": "It is there."}, **refused(400, 404, 503)})

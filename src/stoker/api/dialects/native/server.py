@@ -83,7 +83,7 @@ def shut_down(request: Request) -> Response:
 
 def _buckets(site: Services) -> str:
     try:
-        place = site.files.place("gs://some-bucket/x").path
+        path = site.files.place("gs://some-bucket").path
     except NotFound:
         return "gs://BUCKET is open where the token names it"
-    return f"gs://BUCKET is {place.parent.parent}/BUCKET" if place else "gs:// is Google Cloud Storage"
+    return f"gs://BUCKET is {path.rpartition('/')[0]}/BUCKET" if path else "gs:// is Google Cloud Storage"

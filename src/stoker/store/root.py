@@ -1,0 +1,381 @@
+"""Files below one folder in which programs do as they like meanwhile: neither a link nor a rename leads a name out of it.
+
+To check a path and then to use it is a race: between the two a program swaps a folder for a link (renameat2 does so in one step),
+and the server, which may be root, opens what the link leads to. So the system is never given a path of more than one step. Each
+step is taken from the descriptor of the folder before it and follows no link; links that stay inside are followed here, by the
+same steps. What is opened is a regular file, and nobody waits for it: a FIFO is no file of anybody's.
+
+This is the only module that opens what lies in a bucket or a job's directory (tests/security/test_one_opener.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from urllib.parse import unquote
+
+from stoker.core.errors import BadSpec, Violation
+from stoker.runtime.sandbox import open_folder
+
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_READ, _GO_THROUGH = 0o4, 0o1
+_MOST_LINKS = 40  # as Linux follows (path_resolution(7))
+_PART = re.compile(r"\..*\.[0-9a-f]{8}\.part", re.DOTALL)
+_LONGEST_PART_BYTES = 200  # of a file's own name in that of its part; a file system takes 255 in all
+_NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)  # what a step says that meets a link, or a file
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a folder holds."""
+
+    name: str
+    is_folder: bool
+    is_link: bool
+    is_file: bool
+
+
+class Root:
+    """A folder, and what lies below it by name: parts with `/` between, of which none is `..`."""
+
+    def __init__(self, path: Path, *, user: int | None = None) -> None:
+        """`path` may lead through links of the admin's: they count as they are now, not as somebody changes them later.
+
+        `user`: open only what this user of the machine could read; None: whatever the server can.
+        """
+        self.path = path
+        self._real = os.path.realpath(path)
+        self._user = user
+
+    def shown(self, name: str) -> str:
+        """The path of a name, for a program or a person. What opens it takes the steps again, as whoever it is."""
+        return str(self.path.joinpath(*_parts(name)))
+
+    def check(self, name: str) -> None:
+        """Raise BadSpec if a name leads out, as things stand."""
+        with suppress(OSError), self._folder_of(name):
+            pass
+
+    def stat(self, name: str) -> os.stat_result:
+        """What is there by this name. Raises OSError, or BadSpec if a link leads out."""
+        with self._folder_of(name) as (folder, last):
+            return os.stat(last, dir_fd=folder, follow_symlinks=False)
+
+    def stats(self, names: Iterable[str]) -> dict[str, os.stat_result | None]:
+        """What is there by these names, None where nothing is. Quick for neighbours: their folder is looked up once."""
+        found: dict[str, os.stat_result | None] = {}
+        by_folder: dict[str, list[str]] = {}
+        for name in names:
+            by_folder.setdefault(name.rstrip("/").rpartition("/")[0], []).append(name)
+        for above, below in by_folder.items():
+            if len(below) == 1:
+                found[below[0]] = self._stat_or_none(below[0])
+                continue
+            try:
+                with self._folder(above) as folder:
+                    for name in below:
+                        found[name] = self._stat_here(folder, name)
+            except (OSError, BadSpec):
+                found.update(dict.fromkeys(below))
+        return found
+
+    def is_file(self, name: str) -> bool:
+        """Whether there is a regular file by this name."""
+        found = self._stat_or_none(name)
+        return found is not None and stat.S_ISREG(found.st_mode)
+
+    def is_folder(self, name: str) -> bool:
+        """Whether there is a folder by this name."""
+        found = self._stat_or_none(name)
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open a regular file for reading. Raises OSError for what is none, or not there."""
+        with self._folder_of(name) as (folder, last):
+            return self._opened(os.open(last, os.O_RDONLY | _OPEN, dir_fd=folder), "rb")
+
+    def open_to_write(self, name: str) -> IO[bytes]:
+        """Open a regular file for reading and writing, from its beginning. It and its folders are made if they are not there."""
+        with self._folder_of(name, make=True) as (folder, last):
+            return self._opened(os.open(last, os.O_RDWR | os.O_CREAT | _OPEN, 0o666, dir_fd=folder), "r+b")
+
+    @contextmanager
+    def replacing(self, name: str) -> Iterator[IO[bytes]]:
+        """Write a file: all of it appears at once when the block ends well, nothing if it does not.
+
+        Until then it is in a hidden file of the folder that was there at the beginning, wherever that is moved to meanwhile.
+        """
+        with self._folder_of(name, make=True, follow=False) as (folder, last):
+            part = part_name(last)
+            try:
+                opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o666, dir_fd=folder)
+                with self._opened(opened, "wb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(part, last, src_dir_fd=folder, dst_dir_fd=folder)
+                _sync(folder)
+            finally:
+                with suppress(OSError):
+                    os.unlink(part, dir_fd=folder)
+
+    def entries(self, name: str) -> list[Entry]:
+        """What is in a folder. Raises OSError."""
+        with self._folder(name) as folder:
+            self._check_user(os.fstat(folder), _READ)
+            descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+            try:
+                with os.scandir(descriptor) as entries:
+                    return [
+                        Entry(
+                            entry.name,
+                            entry.is_dir(follow_symlinks=False),
+                            entry.is_symlink(),
+                            entry.is_file(follow_symlinks=False),
+                        )
+                        for entry in entries
+                    ]
+            finally:
+                os.close(descriptor)
+
+    def make_folder(self, name: str) -> None:
+        """Make a folder, and those above it, if they are not there."""
+        with self._folder(name, make=True):
+            pass
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a file another name; what had that is replaced. A link is renamed and replaced itself. Raises OSError."""
+        with (
+            self._folder_of(name, follow=False) as (source, old),
+            self._folder_of(to, make=True, follow=False) as (target, new),
+        ):
+            os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
+
+    def unlink(self, name: str) -> None:
+        """Remove a file, or a link itself. Raises OSError."""
+        with self._folder_of(name, follow=False) as (folder, last):
+            os.unlink(last, dir_fd=folder)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder that is empty. Raises OSError."""
+        with self._folder_of(name, follow=False) as (folder, last):
+            os.rmdir(last, dir_fd=folder)
+
+    def remove_empty_folders(self, name: str) -> None:
+        """Remove the folders below a folder that hold no files, and it itself if nothing is left in it."""
+        with self._folder(name) as top:
+            for _, folders, _, descriptor in os.fwalk(".", topdown=False, dir_fd=top):
+                for folder in folders:
+                    with suppress(OSError):
+                        os.rmdir(folder, dir_fd=descriptor)
+        with suppress(OSError):
+            self.remove_folder(name) if _parts(name) else os.rmdir(self._real)
+
+    def sync_folder_of(self, name: str) -> None:
+        """Make durable which files the folder of a name has; what is in them is synced by who writes them."""
+        with self._folder_of(name, follow=False) as (folder, _):
+            _sync(folder)
+
+    def _stat_or_none(self, name: str) -> os.stat_result | None:
+        try:
+            return self.stat(name)
+        except (OSError, BadSpec):
+            return None
+
+    def _stat_here(self, folder: int, name: str) -> os.stat_result | None:
+        """What is there by a name whose folder is open. A link is looked up by its steps."""
+        try:
+            found = os.stat(name.rstrip("/").rpartition("/")[2] or ".", dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return None
+        return self._stat_or_none(name) if stat.S_ISLNK(found.st_mode) else found
+
+    def _opened(self, descriptor: int, mode: str) -> IO[bytes]:
+        """The file of a descriptor, if it is a regular one, and the user's to read. Raises OSError."""
+        try:
+            found = os.fstat(descriptor)
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not stat.S_ISREG(found.st_mode):
+                raise FileNotFoundError(errno.ENOENT, "not a regular file")
+            self._check_user(found, _READ)
+            return os.fdopen(descriptor, mode)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def _check_user(self, found: os.stat_result, may: int) -> None:
+        """Raise PermissionError if our user may not. `may`: a bit of the mode. A job's user is in no group but its own."""
+        if self._user is None:
+            return
+        shift = 6 if found.st_uid == self._user else 3 if found.st_gid == self._user else 0
+        if not found.st_mode >> shift & may:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    @contextmanager
+    def _folder(self, name: str, *, make: bool = False) -> Iterator[int]:
+        """The folder of a name itself, open. `make`: it is made if need be. Raises OSError, or BadSpec for a link out."""
+        with self._way(name, make) as way:
+            way.go(leaving=0)
+            self._check_user(os.fstat(way.here), _GO_THROUGH)
+            yield way.here
+
+    @contextmanager
+    def _folder_of(self, name: str, *, make: bool = False, follow: bool = True) -> Iterator[tuple[int, str]]:
+        """The folder that a name lies in, open, and what the name is there: no link, unless somebody has put one just now.
+
+        `make`: folders on the way are made. `follow`: also a link that the name itself is. Raises OSError, or BadSpec for a link
+        out.
+        """
+        with self._way(name, make) as way:
+            way.go(leaving=1)
+            while follow and way.parts and way.follow(way.parts[0]):
+                way.go(leaving=1)
+            self._check_user(os.fstat(way.here), _GO_THROUGH)
+            yield way.here, way.parts[0] if way.parts else "."
+
+    @contextmanager
+    def _way(self, name: str, make: bool) -> Iterator[_Way]:
+        way = _Way(name, (self._real, str(self.path)), make, self._check_user)
+        try:
+            yield way
+        finally:
+            way.close()
+
+
+class _Way:
+    """The way down to a name: the folders that are open, and the steps that are left."""
+
+    def __init__(
+        self, name: str, tops: tuple[str, str], make: bool, check: Callable[[os.stat_result, int], None]
+    ) -> None:
+        """`tops`: the paths of the root, the real one first. `check`: raises OSError for a folder that we may not go through."""
+        self.parts = deque(_parts(name))
+        self._name, self._tops, self._make, self._check = name, tops, make, check
+        self._links = 0
+        self._folders = [open_folder(tops[0], make=0o777 if make else None)]
+
+    @property
+    def here(self) -> int:
+        """The descriptor of the lowest folder."""
+        return self._folders[-1]
+
+    def go(self, *, leaving: int) -> None:
+        """Take steps until so many are left. Raises OSError, or BadSpec if a link leads out."""
+        while len(self.parts) > leaving or (self.parts and self.parts[0] == ".."):
+            part = self.parts[0]
+            if part == "..":  # a link's
+                self.parts.popleft()
+                self._up()
+            elif not self._down(part):
+                self.follow(part, must=True)
+
+    def follow(self, part: str, *, must: bool = False) -> bool:
+        """If the next step is a link, take what it says in its place. Returns whether it is. `must`: raise if it is none."""
+        try:
+            target = os.readlink(part, dir_fd=self.here)
+        except OSError:
+            if must:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
+            return False
+        self._links += 1
+        if self._links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if target.startswith("/"):
+            target = self._below_top(target)
+            while len(self._folders) > 1:
+                self._up()
+        self.parts.popleft()
+        self.parts.extendleft(reversed([word for word in target.split("/") if word not in ("", ".")]))
+        return True
+
+    def close(self) -> None:
+        """Let go of the folders."""
+        for descriptor in self._folders:
+            os.close(descriptor)
+
+    def _down(self, part: str) -> bool:
+        """Open the next folder. Returns whether there is one; else it is a link, or a file."""
+        self._check(os.fstat(self.here), _GO_THROUGH)
+        try:
+            self._folders.append(self._opened(part))
+        except OSError as error:
+            if error.errno in _NO_FOLDER:
+                return False
+            raise
+        self.parts.popleft()
+        return True
+
+    def _opened(self, part: str) -> int:
+        try:
+            return os.open(part, _STEP, dir_fd=self.here)
+        except FileNotFoundError:
+            if not self._make:
+                raise
+        with suppress(FileExistsError):
+            os.mkdir(part, dir_fd=self.here)
+        return os.open(part, _STEP, dir_fd=self.here)
+
+    def _up(self) -> None:
+        if len(self._folders) == 1:
+            raise _leads_out(self._name)
+        os.close(self._folders.pop())
+
+    def _below_top(self, target: str) -> str:
+        """What an absolute link says, from the root on. Raises BadSpec if that is not below it."""
+        for top in self._tops:
+            if top == "/" or target == top or target.startswith(top + "/"):
+                return target[len(top) :]
+        raise _leads_out(self._name)
+
+
+def part_name(name: str) -> str:
+    """A hidden name beside a file's, for what is to become it: on the same disk, so that a rename is all that is left to do."""
+    above, slash, own = name.rpartition("/")
+    own = os.fsencode(own)[:_LONGEST_PART_BYTES].decode(errors="ignore")
+    return f"{above}{slash}.{own}.{secrets.token_hex(4)}.part"
+
+
+def is_part(name: str) -> bool:
+    """Whether a file of this name is one that is still being written, and so nobody's to see."""
+    return _PART.fullmatch(name) is not None
+
+
+def is_harmless(name: str) -> bool:
+    """Whether a name can only lead downwards. Its decoded forms too: somebody else may decode it once more."""
+    return all(map(_leads_down, (name, unquote(name), unquote(unquote(name)))))
+
+
+def _leads_down(name: str) -> bool:
+    if "\x00" in name or "\\" in name or name.startswith("/") or re.match(r"[A-Za-z]:", name):
+        return False
+    return not any(part in ("..", ".") for part in name.split("/"))
+
+
+def _parts(name: str) -> Sequence[str]:
+    """The steps to a name. Raises BadSpec for `..`, absolute names, backslashes, NUL, double encodings and drive letters."""
+    if not is_harmless(name):
+        raise BadSpec([Violation("name", f"{name!r} is not the name of a file below its bucket")])
+    return [part for part in name.split("/") if part]
+
+
+def _sync(folder: int) -> None:
+    descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _leads_out(name: str) -> BadSpec:
+    return BadSpec([Violation("name", f"{name!r} leads out of its bucket through a link")])

@@ -1,0 +1,1 @@
+"""Attacks on a real server, by what jobs and users can do: `make attack`."""
