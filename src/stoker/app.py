@@ -199,6 +199,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
 
     from stoker.api.app import make_app
     from stoker.api.protocol import PatientProtocol
+    from stoker.api.server import Server
 
     keep_one_arena()
     home = config.home
@@ -216,7 +217,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
     url = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
     leading: Leading | None = None
     stoker = build(config, upgrade=is_first, leads=lambda: leading is not None and leading.leads())
-    server: uvicorn.Server | None = None
+    server: Server | None = None
 
     def shut_down() -> None:
         if server is not None:
@@ -226,7 +227,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
 
     services = replace(stoker.services, shut_down=shut_down)
     app = make_app(services, stoker.tokens, allowed_hosts(host, port), needs_token=config["auth"])
-    server = uvicorn.Server(
+    server = Server(
         uvicorn.Config(
             app,
             log_level="error",  # what strangers send is no news: a warning for each would fill the log

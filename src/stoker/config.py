@@ -211,6 +211,13 @@ SETTINGS: tuple[Setting, ...] = (
         "How often a user with a token of their own may ask, twice that at once; 0: no limit. There is none for admins.",
     ),
     Setting(
+        "requests_at_once",
+        _limit,
+        100,
+        "How many requests of such a user may be under way at the same time, streams and downloads among them, and four times as"
+        " many from one address; 0: no limit.",
+    ),
+    Setting(
         "queued_jobs_per_user", _limit, 100_000, "How many jobs of one user may wait at the same time; 0: no limit."
     ),
     Setting(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from stoker.api.download import file_response
+from stoker.api.download import Pace, file_response
 from stoker.app import Stoker
+from stoker.clock import ManualClock
 from stoker.core.errors import NotFound
 
 
@@ -34,3 +35,15 @@ def test_a_large_file_comes_in_blocks(stoker: Stoker) -> None:
     asyncio.run(file_response(stoker.services.files, "gs://some-bucket/large")(scope, receive, send))
     blocks = [message["body"] for message in sent if message["type"] == "http.response.body"]
     assert b"".join(blocks) == content and len(blocks) > 4
+
+
+def test_who_takes_it_slowly_keeps_little_waiting() -> None:
+    clock = ManualClock()
+    pace = Pace(clock.now)
+    sizes = []
+    for seconds in (0.01, 0.01, 0.01, 0.01, 0.01, 5.0, 0.01):
+        pace.sent()
+        sizes.append(pace.size)
+        clock.advance(seconds)
+        pace.taken()
+    assert sizes == [1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 20, 1 << 16]

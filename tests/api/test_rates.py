@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
@@ -9,7 +10,7 @@ from starlette.testclient import TestClient
 
 from stoker.api.app import make_app
 from stoker.api.auth import Guard, allowed_hosts
-from stoker.api.rates import Requests, WrongTokens
+from stoker.api.rates import Requests, UnderWay, WrongTokens
 from stoker.app import Stoker
 from stoker.core.errors import TooMany
 
@@ -98,3 +99,22 @@ def test_users_are_limited_and_admins_are_not(stoker: Stoker) -> None:
         for shown, last in ((token, 429), (stoker.tokens.token, 200)):
             asked = [client.get("/stoker/v1/status", headers={"Authorization": f"Bearer {shown}"}) for _ in range(5)]
             assert asked[-1].status_code == last
+
+
+def test_requests_under_way_are_bounded_by_user_and_by_address() -> None:
+    under_way = UnderWay(2)
+    with under_way.one("ada", "h1"), under_way.one("ada", "h2"):
+        with pytest.raises(TooMany, match="2 requests of the user ada"), under_way.one("ada", "h1"):
+            pass
+        with under_way.one("bob", "h1"):
+            pass
+    with under_way.one("ada", "h1"):
+        pass
+    assert not under_way._open, "nobody is remembered who has nothing open"
+    with ExitStack() as opened:
+        for n in range(8):
+            opened.enter_context(under_way.one(f"user {n}", "h1"))
+        with pytest.raises(TooMany, match="8 requests of the address h1"), under_way.one("ada", "h1"):
+            pass
+    with UnderWay(0).one("ada", "h1"), UnderWay(0).one("ada", "h1"):
+        pass

@@ -19,7 +19,8 @@ from . import openapi
 from .audit import Audit
 from .auth import Guard, Tokens
 from .errors import on_bad_parameter, on_disconnect, on_http_error, on_os_error, on_stoker_error, on_unexpected_error
-from .rates import Requests
+from .pools import Pools
+from .rates import Requests, UnderWay
 from .services import Services
 from .standing_by import StandingBy
 
@@ -28,12 +29,13 @@ def make_app(services: Services, tokens: Tokens, hosts: frozenset[str], *, needs
     """The application, to be served."""
     config = services.config
     return Guard(
-        StandingBy(routes(services), services.leads, services.refusal),
+        Pools(StandingBy(routes(services), services.leads, services.refusal)),
         tokens,
         hosts,
         Audit(config.home / "audit.log"),
         needs_token,
         Requests(config["requests_per_second"]),
+        UnderWay(config["requests_at_once"]),
     )
 
 

@@ -14,6 +14,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from stoker.store.tokens import TokenBook, digest
 from .access import Access, check_path
 from .audit import Audit
 from .errors import error_response
-from .rates import Requests, WrongTokens
+from .rates import Requests, UnderWay, WrongTokens
 
 REPLICA_PREFIX = "/stoker/replica/v1/"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -106,6 +107,7 @@ class Guard:
     audit: Audit
     needs_token: bool = True
     requests: Requests = field(default_factory=lambda: Requests(0))
+    under_way: UnderWay = field(default_factory=lambda: UnderWay(0))
     wrong_tokens: WrongTokens = field(default_factory=WrongTokens)
     user: str = field(default_factory=lambda: user_name())
 
@@ -122,15 +124,17 @@ class Guard:
             await _refuse(error, scope, receive, send)
             return
         noted = self._noted(scope, access, send)
-        try:
-            if not access.is_admin:
-                self.requests.note(access.user)
-            check_path(access, scope.get("method", "GET"), scope["path"])
-        except StokerError as error:
-            await _refuse(error, scope, receive, noted)
-            return
-        scope.setdefault("state", {})["access"] = access
-        await self.app(scope, receive, noted)
+        with ExitStack() as counted:
+            try:
+                if not access.is_admin:
+                    self.requests.note(access.user)
+                    counted.enter_context(self.under_way.one(access.user, _address(scope)))
+                check_path(access, scope.get("method", "GET"), scope["path"])
+            except StokerError as error:
+                await _refuse(error, scope, receive, noted)
+                return
+            scope.setdefault("state", {})["access"] = access
+            await self.app(scope, receive, noted)
 
     def _check_host(self, headers: Headers) -> None:
         if _only(headers, "host").lower() not in self.allowed_hosts:

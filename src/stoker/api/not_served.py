@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from stoker.api.pools import Route
 from stoker.core.errors import Unimplemented
 
 _METHODS = ["GET", "POST", "PATCH", "DELETE"]
@@ -14,7 +15,7 @@ _METHODS = ["GET", "POST", "PATCH", "DELETE"]
 
 def not_served(prefix: str, collections: Mapping[str, str]) -> APIRouter:
     """Routes for `collections`: below `prefix` → what is said of it and of everything in it."""
-    router = APIRouter(prefix=prefix)
+    router = APIRouter(route_class=Route, prefix=prefix)
     for collection, message in collections.items():
         for path in (f"/{collection}", f"/{collection}/{{rest:path}}"):
             router.add_api_route(path, _refusing(message), methods=_METHODS, name=collection)

@@ -1,9 +1,11 @@
-"""How often somebody may ask: wrong tokens by address, right ones by user. In memory, and bounded."""
+"""How often somebody may ask, and how much at a time: wrong tokens by address, right ones by user. In memory, and bounded."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from stoker.core.errors import TooMany
@@ -60,3 +62,37 @@ class Requests:
                 retry_after_seconds=(1 - left) / self.per_second,
             )
         self._left[user] = (left - 1, now)
+
+
+_USERS_OF_AN_ADDRESS = 4
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """Requests that are not answered yet, streams and downloads among them: so many of a user, and some more of an address.
+
+    Each keeps a connection, and what its reader has not taken yet. The admins' own are not counted.
+    """
+
+    most: int  # of a user; 0: no limit
+    _open: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def one(self, user: str, address: str) -> Iterator[None]:
+        """One more, while the block lasts. Raises TooMany."""
+        limits = {f"user {user}": self.most, f"address {address}": self.most * _USERS_OF_AN_ADDRESS}
+        full = next((key for key, most in limits.items() if self.most and self._open[key] >= most), "")
+        if full:
+            raise TooMany(
+                f"{limits[full]} requests of the {full} are under way already: streams and downloads count until they are read",
+                fix="read or close some of them; the setting is requests_at_once",
+                retry_after_seconds=1.0,
+            )
+        self._open.update(limits.keys())
+        try:
+            yield
+        finally:
+            for key in limits:
+                self._open[key] -= 1
+                if not self._open[key]:
+                    del self._open[key]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from stoker.api.pools import in_thread
 from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.leading import not_leading
@@ -149,7 +149,7 @@ async def read_json(request: Request) -> Any:
         raise UnsupportedType(f"a body of the type {kind[:80]!r}", fix="send JSON: Content-Type: application/json")
     try:
         if len(body) > _LARGE_BODY_BYTES:
-            return await run_in_threadpool(_parsed, body)  # others are answered meanwhile
+            return await in_thread(_parsed, body)  # others are answered meanwhile
         return _parsed(body)
     except RecursionError:
         raise BadSpec([Violation("body", "the JSON is nested too deeply")]) from None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from stoker.api.pools import in_thread
 from stoker.core.errors import StokerError
 
 from .errors import error_response
@@ -31,7 +31,7 @@ class StandingBy:
             await self.app(scope, receive, send)
         else:
             try:
-                refusal = await run_in_threadpool(self.refusal)
+                refusal = await in_thread(self.refusal)
             except StokerError as error:  # who leads stands in the database, which may be what is gone
                 refusal = error
             await error_response(refusal)(scope, receive, send)

@@ -14,14 +14,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json.encoder import encode_basestring_ascii as quoted
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
+from stoker.api.pools import in_thread
 from stoker.core.errors import StokerError
 from stoker.core.job import Attempt, Job
 from stoker.core.states import FINAL_JOB_STATES, JobState, ReplicaState
@@ -29,13 +29,13 @@ from stoker.store.base import Listed
 from stoker.store.log_file import LogLine
 
 from .bell import wait
+from .download import Pace
 from .services import Services
 
 NDJSON = "application/x-ndjson"
 KEEP_ALIVE_SECONDS = 15.0
 _log = logging.getLogger("stoker.api")
 _LINES_AT_ONCE = 2000
-_CHARACTERS_AT_ONCE = 1 << 20
 
 
 class Stream(StreamingResponse):
@@ -68,19 +68,25 @@ class Wanted:
         return self.replica in ("", line.replica) and self.stream in ("", line.stream)
 
 
+_ALL = Wanted()
+
+
 async def follow(site: Services, job: str, *, logs: bool, after: int, to_end: bool) -> AsyncIterator[str]:
     """Tell what there is, and with `to_end` go on until the job has ended. The caller has checked that it exists."""
     told: dict[str, Any] = {}
+    pace = Pace()
     while True:
         ring = site.bell.next(job)
-        listed = await run_in_threadpool(site.store.job, job)
+        listed = await in_thread(site.store.job, job)
         now = state_event(listed)
         if now != told:
             told = now
             yield _line(now)
-        while logs and (block := await run_in_threadpool(_block, site, job, after)):
-            after = block[-1].offset
-            yield await run_in_threadpool(_told, block)
+        while logs and (block := await in_thread(_block, site, job, after, _ALL, pace.size)).after > after:
+            after = block.after
+            pace.sent()
+            yield block.text
+            pace.taken()
         if listed.job.state in FINAL_JOB_STATES:
             yield _line(end_event(listed.job, listed.attempt))
             return
@@ -92,19 +98,17 @@ async def follow(site: Services, job: str, *, logs: bool, after: int, to_end: bo
 
 async def lines(site: Services, job: str, wanted: Wanted, *, after: int, to_end: bool) -> AsyncIterator[str]:
     """The wanted lines after a position; with `to_end` also those that are still to come, and then how the job ended."""
-    left = wanted.most
+    pace = Pace()
     while True:
         ring = site.bell.next(job)
-        listed = await run_in_threadpool(
-            site.store.job, job
-        )  # before its lines: of one that has ended they are all there
-        while block := await run_in_threadpool(_block, site, job, after):
-            after = block[-1].offset
-            found = [line for line in block if wanted.has(line)][:left]
-            left -= len(found)
-            if found:
-                yield await run_in_threadpool(_told, found)
-            if not left:
+        listed = await in_thread(site.store.job, job)  # before its lines: of one that has ended they are all there
+        while (block := await in_thread(_block, site, job, after, wanted, pace.size)).after > after:
+            after, wanted = block.after, replace(wanted, most=wanted.most - block.lines)
+            if block.text:
+                pace.sent()
+                yield block.text
+                pace.taken()
+            if not wanted.most:
                 return
         if to_end and listed.job.state in FINAL_JOB_STATES:
             yield _line(end_event(listed.job, listed.attempt))
@@ -177,16 +181,26 @@ def replicas_up(listed: Listed) -> int | None:
     return sum(r.seen in (ReplicaState.UP, ReplicaState.SUCCEEDED) for r in listed.attempt.replicas)
 
 
-def _block(site: Services, job: str, after: int) -> list[LogLine]:
-    """The next lines, as many as may be in memory at once."""
-    block: list[LogLine] = []
+class _Block(NamedTuple):
+    """Some lines as they are told: their text, where they end in the job's output, and how many they are."""
+
+    text: str
+    after: int
+    lines: int
+
+
+def _block(site: Services, job: str, after: int, wanted: Wanted, most_characters: int) -> _Block:
+    """The wanted ones of the next lines, as many as may wait in memory for their reader."""
+    found: list[LogLine] = []
     characters = 0
-    for line in site.logs.read(job, after):
-        block.append(line)
+    for read, line in enumerate(site.logs.read(job, after), 1):
+        after = line.offset
         characters += len(line.text)
-        if len(block) == _LINES_AT_ONCE or characters >= _CHARACTERS_AT_ONCE:
+        if wanted.has(line):
+            found.append(line)
+        if len(found) == wanted.most or read == _LINES_AT_ONCE or characters >= most_characters:
             break
-    return block
+    return _Block(_told(found), after, len(found))
 
 
 def _told(lines: Sequence[LogLine]) -> str:

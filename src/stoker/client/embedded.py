@@ -107,7 +107,7 @@ def start(config: Config, flags: Sequence[str] = (), *, standby: bool = False) -
 
 
 def stop(config: Config, found: Found, seconds: float = 20.0) -> list[str]:
-    """End the server and wait until it has. Returns the jobs that go on running."""
+    """End the server and wait until it has; one that does not is killed. Returns the jobs that go on running."""
     client = Client(found.url, found.token)
     try:
         running: list[str] = client.shutdown()["running"]
@@ -117,12 +117,22 @@ def stop(config: Config, found: Found, seconds: float = 20.0) -> list[str]:
             os.kill(found.pid, signal.SIGTERM)
     finally:
         client.close()
+    if not _has_ended(config, found, seconds):  # it loses nothing by that: what was accepted is on disk
+        with suppress(ProcessLookupError):
+            os.kill(found.pid, signal.SIGKILL)
+        if not _has_ended(config, found, seconds):
+            raise Unavailable(f"the server (process {found.pid}) does not end", fix="look what it waits for")
+    return running
+
+
+def _has_ended(config: Config, found: Found, seconds: float) -> bool:
+    """Whether a server ends within so many seconds."""
     until = time.monotonic() + seconds
     while _lives(found.pid) and (is_locked(config.home) or found in standing_by(config)):
         if time.monotonic() > until:
-            raise Unavailable(f"the server (process {found.pid}) does not end", fix=f"end it: kill {found.pid}")
+            return False
         time.sleep(0.02)
-    return running
+    return True
 
 
 def _named(home: Path, file: str) -> Found | None:

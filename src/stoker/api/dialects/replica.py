@@ -11,11 +11,11 @@ import math
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.bell import wait
 from stoker.api.download import file_response
+from stoker.api.pools import Route, in_thread
 from stoker.api.services import Services, read_json, services
 from stoker.control.enact import launch_files
 from stoker.core.changes import Note
@@ -32,7 +32,7 @@ _MOST_MESSAGE_CHARACTERS = 4000
 _MOST_SIGN_CHARACTERS = 40
 _MOST_EVIDENCE_CHARACTERS = 500
 
-router = APIRouter(prefix="/stoker/replica/v1/{project}/{number}/{replica}")
+router = APIRouter(route_class=Route, prefix="/stoker/replica/v1/{project}/{number}/{replica}")
 
 
 @router.post("/join")
@@ -41,10 +41,10 @@ async def join(project: str, number: str, replica: str, request: Request) -> Any
     site, body = services(request), await read_json(request)
     attempt = job_id(project, number)
     addresses = body.get("addresses") if isinstance(body, dict) else None
-    await run_in_threadpool(_report, site, attempt, replica, {"seen": "STARTING", "addresses": addresses})
+    await in_thread(_report, site, attempt, replica, {"seen": "STARTING", "addresses": addresses})
     for _ in range(int(JOIN_SECONDS)):
         ring = site.bell.next(job_of_attempt(attempt))
-        found = await run_in_threadpool(_live, site, attempt)
+        found = await in_thread(_live, site, attempt)
         if all(r.addresses for r in found.replicas):
             return {"cluster": _cluster(found)}
         await wait(ring, 1.0)
@@ -64,7 +64,7 @@ def beat(project: str, number: str, replica: str, request: Request) -> Any:
 async def lines(project: str, number: str, replica: str, request: Request) -> Any:
     """Keep lines of output."""
     body = await read_json(request)
-    await run_in_threadpool(_keep_lines, services(request), job_id(project, number), replica, body)
+    await in_thread(_keep_lines, services(request), job_id(project, number), replica, body)
     return {}
 
 
@@ -73,8 +73,8 @@ async def report(project: str, number: str, replica: str, request: Request) -> A
     """Note what became of a replica, after the lines that come with it."""
     body = await read_json(request)
     site, attempt = services(request), job_id(project, number)
-    await run_in_threadpool(_keep_lines, site, attempt, replica, body)
-    await run_in_threadpool(_report, site, attempt, replica, body)
+    await in_thread(_keep_lines, site, attempt, replica, body)
+    await in_thread(_report, site, attempt, replica, body)
     return {}
 
 

@@ -9,13 +9,14 @@ from fastapi import APIRouter, Request
 from stoker.api.errors import about
 from stoker.api.field_mask import partial, read_mask
 from stoker.api.listing import read_page
+from stoker.api.pools import Route
 from stoker.api.services import check_project, user
 from stoker.core.errors import NotFound, Unimplemented
 from stoker.hardware.regions import Region, accelerators_in, regions
 
 from .messages import ACCELERATORS
 
-router = APIRouter(prefix="/v1/projects")
+router = APIRouter(route_class=Route, prefix="/v1/projects")
 
 
 @router.get("/{project}/locations")

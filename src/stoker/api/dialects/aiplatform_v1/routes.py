@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 
 from stoker.api.errors import about
 from stoker.api.field_mask import partial, read_mask
 from stoker.api.labels import label_violations
 from stoker.api.listing import Filterable, page_of, read_page, read_wanted
+from stoker.api.pools import Route, in_thread
 from stoker.api.proto_json import STRING
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
 from stoker.core.errors import BadSpec, NotFound, Unimplemented, Violation
@@ -35,14 +35,14 @@ FILTERABLE = Filterable(
     name="jobId",
 )
 
-jobs = APIRouter(prefix="/v1/projects/{project}")
+jobs = APIRouter(route_class=Route, prefix="/v1/projects/{project}")
 
 
 @jobs.post("/jobs")
 async def create(project: str, request: Request, fields: str = "") -> Any:
     """jobs.create."""
     mask, body = read_mask(fields), await read_json(request)
-    return partial(await run_in_threadpool(submit, services(request), project, body, user(request)), mask)
+    return partial(await in_thread(submit, services(request), project, body, user(request)), mask)
 
 
 def submit(site: Services, project: str, body: Any, owner: str, *, rehearse: bool = False) -> dict[str, Any]:
@@ -102,7 +102,7 @@ async def cancel(project: str, verb: str, request: Request) -> Any:
     if body != {}:
         raise BadSpec([Violation("body", "jobs.cancel takes an empty body, {}")])
     with about("name"):
-        await run_in_threadpool(services(request).commands.cancel, job_id(project, name), owner=user(request))
+        await in_thread(services(request).commands.cancel, job_id(project, name), owner=user(request))
     return {}
 
 
@@ -113,7 +113,7 @@ async def patch(project: str, name: str, request: Request, updateMask: str = "",
     labels, revision = _read_patch(await read_json(request), name, updateMask)
     with about("name"):
         job = job_id(project, name)
-        return partial(await run_in_threadpool(_relabel, services(request), job, labels, revision, user(request)), mask)
+        return partial(await in_thread(_relabel, services(request), job, labels, revision, user(request)), mask)
 
 
 def _read_patch(body: Any, name: str, update_mask: str) -> tuple[dict[str, str] | None, int | None]:
@@ -147,6 +147,6 @@ def _refuse_iam(verb: str) -> None:
         raise Unimplemented("this Stoker has no IAM policies")
 
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 for part in (jobs, later.router, places.router):
     router.include_router(part)

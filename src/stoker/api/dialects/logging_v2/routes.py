@@ -8,11 +8,11 @@ import re
 import time
 
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.bell import wait
 from stoker.api.field_mask import partial, read_mask
+from stoker.api.pools import Route, in_thread
 from stoker.api.services import access_of, read_json, services
 from stoker.core.ids import split_job_id
 
@@ -25,7 +25,7 @@ LINGER_SECONDS = 20.0
 _BREATH_SECONDS = 0.2  # between two looks: a busy server rings all the time
 _FOLLOWER = re.compile(r"command/gcloud\.(?:alpha\.|beta\.)?ai[.-]")
 
-router = APIRouter(prefix="/v2")
+router = APIRouter(route_class=Route, prefix="/v2")
 
 
 @router.post("/entries:list")
@@ -43,11 +43,9 @@ async def list_entries(request: Request, fields: str = "") -> Response:
     until = time.monotonic() + LINGER_SECONDS
     while True:
         ring = site.bell.next()
-        page = await run_in_threadpool(read_page, site, asked, to_the_end=is_follower)
+        page = await in_thread(read_page, site, asked, to_the_end=is_follower)
         lingers = is_follower and page.may_grow and not page.answer and not site.bell.closed
         if not lingers or time.monotonic() > until:
-            return Response(
-                await run_in_threadpool(json.dumps, partial(page.answer, mask)), media_type="application/json"
-            )
+            return Response(await in_thread(json.dumps, partial(page.answer, mask)), media_type="application/json")
         await asyncio.sleep(_BREATH_SECONDS)
         await wait(ring, 1.0)

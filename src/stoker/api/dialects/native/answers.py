@@ -14,6 +14,8 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from stoker.api.pools import Route
+
 from .schemas.errors import ErrorAnswer
 
 PREFIX = "/stoker/v1"
@@ -49,7 +51,7 @@ def answer(value: Mapping[str, Any]) -> Response:
 
 def a_router(tag: str) -> APIRouter:
     """The routes of one noun."""
-    return APIRouter(prefix=PREFIX, tags=[tag], responses=refused(401, 403, 421, 429))
+    return APIRouter(route_class=Route, prefix=PREFIX, tags=[tag], responses=refused(401, 403, 421, 429))
 
 
 def declares(kind: Any, *refusals: int) -> _Answers:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.dialects.aiplatform_v1.routes import understood as understood_v1
 from stoker.api.errors import about
+from stoker.api.pools import in_thread
 from stoker.api.services import TAKEN, Services, read_json, services, user
 from stoker.control.outlook import Outlook, Runs, Start
 from stoker.core.ids import split_job_id
@@ -52,7 +52,7 @@ async def dry_run_job(
     """
     site, body, owner = services(request), await read_json(request), user(request)
     coming = frozenset(uploads.split(",")) if uploads else frozenset[str]()
-    return answer(await run_in_threadpool(_dry_run_v1, site, project, body, owner, rehearse, coming))
+    return answer(await in_thread(_dry_run_v1, site, project, body, owner, rehearse, coming))
 
 
 @router.post(
@@ -63,7 +63,7 @@ async def dry_run_job(
 async def dry_run_command(project: Project, request: Request) -> Response:
     """Where and when a plain command would start, what it would cost, and what would start it sooner. Nothing is written."""
     site, body, owner = services(request), await read_json(request), user(request)
-    return answer(await run_in_threadpool(_dry_run_command, site, project, body, owner))
+    return answer(await in_thread(_dry_run_command, site, project, body, owner))
 
 
 def _dry_run_v1(site: Services, project: str, body: Any, owner: str, rehearse: bool, uploads: frozenset[str]) -> DryRun:

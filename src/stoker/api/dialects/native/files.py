@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Request
-from fastapi.concurrency import contextmanager_in_threadpool
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.download import file_response
+from stoker.api.pools import entered_in_thread, in_thread
 from stoker.api.services import services
 from stoker.core.errors import BadSpec, NotFound, TooLarge, Violation
 
@@ -39,12 +38,12 @@ async def upload_file(scheme: Scheme, bucket: Bucket, name: FileName, request: R
     It appears whole or not at all, also when the client goes away in the middle; what was there is replaced.
     """
     site, uri, size = services(request), _file_uri(scheme, bucket, name), 0
-    async with contextmanager_in_threadpool(site.files.write(uri)) as file:
+    async with entered_in_thread(site.files.write(uri)) as file:
         async for chunk in request.stream():
             size += len(chunk)
             if size > LARGEST_FILE_BYTES:
                 raise TooLarge(f"a file may have {LARGEST_FILE_BYTES >> 30} GiB")
-            await run_in_threadpool(file.write, chunk)
+            await in_thread(file.write, chunk)
     found: Uploaded = {"uri": uri, "size": size}
     return answer(found)
 

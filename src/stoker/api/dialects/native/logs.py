@@ -6,10 +6,10 @@ import re
 from typing import Annotated, Any, Literal
 
 from fastapi import Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api import stream as streams
+from stoker.api.pools import in_thread
 from stoker.api.services import services
 from stoker.api.stream import NDJSON, Stream, Wanted
 from stoker.core.errors import BadSpec, Violation
@@ -69,7 +69,7 @@ async def get_logs(
     it is missing, the stream was cut off, or `limit` was reached.
     """
     site, job = services(request), job_id(project, name)
-    listed = await run_in_threadpool(site.store.job, job)
+    listed = await in_thread(site.store.job, job)
     wanted = Wanted(replica=_replica(listed.job, replica), stream=stream, most=limit or MOST_LINES)
     return Stream(streams.lines(site, job, wanted, after=after, to_end=follow))
 
@@ -91,7 +91,7 @@ async def stream_job(
     Where the last object is not of the kind `end`, the stream was cut off: ask again, `after` the last `sequence`.
     """
     site, job = services(request), job_id(project, name)
-    await run_in_threadpool(site.store.job, job)
+    await in_thread(site.store.job, job)
     return Stream(streams.follow(site, job, logs=logs, after=after, to_end=follow))
 
 

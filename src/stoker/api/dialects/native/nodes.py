@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 from fastapi import Path, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from stoker.api.pools import in_thread
 from stoker.api.services import Services, access_of, read_json, services, user
 from stoker.control.commands import no_such_node
 from stoker.core.ids import split_job_id
@@ -51,7 +51,7 @@ def get_node(node: NodeName, request: Request) -> Response:
 async def cordon_node(node: NodeName, request: Request) -> Response:
     """Give a node nothing new. What runs there runs on. It lasts until the node is uncordoned, whoever restarts."""
     asked = read_as(CordonRequest, await read_json(request))
-    return await run_in_threadpool(_cordon, request, node, asked.why, None)
+    return await in_thread(_cordon, request, node, asked.why, None)
 
 
 @router.post(
@@ -64,7 +64,7 @@ async def cordon_node(node: NodeName, request: Request) -> Response:
 async def drain_node(node: NodeName, request: Request) -> Response:
     """Cordon a node, and have it empty by a moment. Who is asked to stop goes on elsewhere; that costs no retry."""
     asked = read_as(DrainRequest, await read_json(request))
-    return await run_in_threadpool(_cordon, request, node, asked.why, asked.within_seconds)
+    return await in_thread(_cordon, request, node, asked.why, asked.within_seconds)
 
 
 @router.post("/nodes/{node}:uncordon", responses=declares(NodeRow, 404, 503))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from fastapi import Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.dialects.aiplatform_v1.routes import submit
 from stoker.api.errors import about
 from stoker.api.labels import label_violations
+from stoker.api.pools import in_thread
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
 from stoker.api.translation import SiteRules
 from stoker.control.admission import Fields
@@ -63,7 +63,7 @@ async def rehearse_job(project: Project, request: Request) -> Response:
     the wiring of the real thing; accelerators are pretended.
     """
     body = await read_json(request)
-    return answer(await run_in_threadpool(submit, services(request), project, body, user(request), rehearse=True))
+    return answer(await in_thread(submit, services(request), project, body, user(request), rehearse=True))
 
 
 @router.post(
@@ -77,7 +77,7 @@ async def run_command(project: Project, request: Request) -> Response:
     When this has answered, the job is queued and survives any crash. Its name stays taken, also when it has ended.
     """
     body = await read_json(request)
-    return answer(await run_in_threadpool(_run, services(request), project, body, user(request)))
+    return answer(await in_thread(_run, services(request), project, body, user(request)))
 
 
 def _run(site: Services, project: str, body: Any, owner: str) -> JobDetails:

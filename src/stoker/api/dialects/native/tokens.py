@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.errors import about
+from stoker.api.pools import in_thread
 from stoker.api.services import read_json, services
 from stoker.store.tokens import Token
 
@@ -35,7 +35,7 @@ async def create_token(request: Request) -> Response:
     """
     book, asked = services(request).tokens, read_as(TokenRequest, await read_json(request))
     with about("name", fix="revoke it first"):
-        text, made = await run_in_threadpool(
+        text, made = await in_thread(
             book.create,
             asked.name,
             days=asked.days,

@@ -14,11 +14,11 @@ from http import HTTPStatus
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Message as Event
 
 from stoker.api.errors import error_response
+from stoker.api.pools import Route, in_thread
 from stoker.api.services import read_body
 from stoker.core.errors import BadSpec, Unimplemented, Violation
 
@@ -27,7 +27,7 @@ LARGEST_BATCH_BYTES = 2 << 20
 _OPEN = "/storage/v1/"
 _SAME = ("type", "asgi", "http_version", "scheme", "client", "server", "state")  # for all calls of a batch
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Call:
 async def batch(request: Request) -> Response:
     """Make the calls, one after the other."""
     body, kind = await read_body(request, LARGEST_BATCH_BYTES), request.headers.get("content-type", "")
-    calls = await run_in_threadpool(lambda: list(_read(kind, body)))  # others are answered meanwhile
+    calls = await in_thread(lambda: list(_read(kind, body)))  # others are answered meanwhile
     boundary = f"batch_{secrets.token_hex(16)}"
     answers = [_part(call, await _answer(request, call), boundary) for call in calls]
     return Response(

@@ -7,10 +7,10 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from stoker.api.pools import in_thread
 from stoker.core.errors import BadSpec, StokerError, Unimplemented, Violation
 from stoker.store.objects.hashes import BLOCK_BYTES
 
@@ -35,13 +35,13 @@ async def pour(chunks: AsyncIterator[bytes], write: Callable[[bytes], None]) -> 
             if size >= BLOCK_BYTES:
                 if writing is not None:
                     await writing
-                writing = asyncio.ensure_future(run_in_threadpool(write, b"".join(held)))
+                writing = asyncio.ensure_future(in_thread(write, b"".join(held)))
                 held, size = [], 0
     finally:
         if writing is not None:
             await writing
         if size:
-            await run_in_threadpool(write, b"".join(held))
+            await in_thread(write, b"".join(held))
 
 
 def body(request: Request) -> AsyncIterator[bytes]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.field_mask import read_mask
+from stoker.api.pools import Route, in_thread
 from stoker.api.services import read_json, services
 from stoker.core.errors import BadSpec, Unimplemented, Violation
 from stoker.store.objects.bucket import Bucket
 
 from .resources import answer, bucket_resource
 
-router = APIRouter(prefix="/storage/v1/b")
+router = APIRouter(route_class=Route, prefix="/storage/v1/b")
 
 
 @router.get("")
@@ -33,8 +33,8 @@ async def make_bucket(request: Request, fields: str = "") -> Response:
     name = body.get("name") if isinstance(body, dict) else None
     if not isinstance(name, str):
         raise BadSpec([Violation("name", "the bucket's name is needed")])
-    made = await run_in_threadpool(services(request).objects.make_bucket, name)
-    return answer(await run_in_threadpool(_resource, request, made), mask)
+    made = await in_thread(services(request).objects.make_bucket, name)
+    return answer(await in_thread(_resource, request, made), mask)
 
 
 @router.get("/{bucket}")

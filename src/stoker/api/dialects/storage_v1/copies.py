@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.field_mask import read_mask
+from stoker.api.pools import Route, in_thread
 from stoker.api.services import read_json, services
 from stoker.core.errors import BadSpec, NotFound, Violation
 from stoker.store.objects.object import Asked, Conditions, Object, Said
@@ -23,7 +23,7 @@ _COPY = re.compile(rb"(.+)/(copyTo|rewriteTo)/b/([^/]+)/o/(.+)")
 _MOVE = re.compile(rb"(.+)/moveTo/o/(.+)")
 _COMPOSE = re.compile(rb"(.+)/compose")
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 
 @router.post("/storage/v1/b/{bucket}/o/{rest:path}")
@@ -35,7 +35,7 @@ async def make_object(
     body = await read_json(request)
     if match := _COPY.fullmatch(path):
         from_name, to_bucket, to_name = object_name(match[1]), object_name(match[3]), object_name(match[4])
-        copied = await run_in_threadpool(
+        copied = await in_thread(
             _copy,
             request,
             Source(bucket=bucket, name=from_name, conditions=source),
@@ -48,12 +48,12 @@ async def make_object(
         return answer(_rewritten(resource) if match[2] == b"rewriteTo" else resource, mask)
     if match := _MOVE.fullmatch(path):
         objects = services(request).objects.bucket(bucket)
-        moved = await run_in_threadpool(
+        moved = await in_thread(
             objects.move, object_name(match[1]), object_name(match[2]), source=source, target=conditions
         )
         return answer(object_resource(moved, str(request.base_url)), mask)
     if match := _COMPOSE.fullmatch(path):
-        composed = await run_in_threadpool(_compose, request, bucket, object_name(match[1]), body, conditions)
+        composed = await in_thread(_compose, request, bucket, object_name(match[1]), body, conditions)
         return answer(object_resource(composed, str(request.base_url)), mask)
     raise NotFound(f"no such method of objects: {path[-80:].decode(errors='replace')}")
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from email.utils import formatdate
-from typing import IO
 
 from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 
+from stoker.api.download import MOST_BYTES, blocks_of
 from stoker.api.errors import error_response
+from stoker.api.pools import in_thread
 from stoker.core.errors import BadRange
 from stoker.store.objects.bucket import Bucket
-from stoker.store.objects.hashes import BLOCK_BYTES
 from stoker.store.objects.object import Conditions, Object
 
 from .parameters import check_generation
@@ -36,7 +36,7 @@ def media(bucket: Bucket, name: str, headers: Headers, conditions: Conditions, g
         conditions.check(found)
         if _must_unpack(found, headers):
             return StreamingResponse(
-                _unpacked(_blocks(opened.pop_all(), file, 0, found.size)), headers=_unpacked_headers(found)
+                _unpacked(blocks_of(opened.pop_all(), file, found.size)), headers=_unpacked_headers(found)
             )
         wanted = headers.get("range", "") if headers.get("if-range", _etag(found)) == _etag(found) else ""
         try:
@@ -46,8 +46,9 @@ def media(bucket: Bucket, name: str, headers: Headers, conditions: Conditions, g
             refused.headers["Content-Range"] = f"bytes */{found.size}"
             return refused
         first, end = part or (0, found.size)
+        file.seek(first)
         answer = StreamingResponse(
-            _blocks(opened.pop_all(), file, first, end),
+            blocks_of(opened.pop_all(), file, end - first),
             status_code=200 if part is None else 206,
             headers={**_headers(found), "Content-Length": str(end - first)},
         )
@@ -61,28 +62,17 @@ def not_modified(found: Object) -> Response:
     return Response(status_code=304, headers={"ETag": _etag(found)})
 
 
-def _blocks(opened: ExitStack, file: IO[bytes], first: int, end: int) -> Iterator[bytes]:
-    with opened:
-        file.seek(first)
-        while first < end:
-            block = file.read(min(BLOCK_BYTES, end - first))
-            if not block:
-                raise OSError("the file was cut off while it was sent")  # so the client sees that it is not whole
-            first += len(block)
-            yield block
-
-
 def _must_unpack(found: Object, headers: Headers) -> bool:
     """Whether it was uploaded as gzip, and the client takes none: then Cloud Storage unpacks it, too."""
     is_packed = found.said.content_encoding == "gzip" and "no-transform" not in found.said.cache_control
     return is_packed and "gzip" not in headers.get("accept-encoding", "").lower()
 
 
-def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
+async def _unpacked(blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     unpack = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    for block in blocks:
+    async for block in blocks:
         while block:
-            yield unpack.decompress(block, BLOCK_BYTES)
+            yield await in_thread(unpack.decompress, block, MOST_BYTES)
             block = unpack.unconsumed_tail
 
 

@@ -7,10 +7,10 @@ import binascii
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.field_mask import Mask, read_mask
+from stoker.api.pools import Route, in_thread
 from stoker.api.services import read_json, services
 from stoker.core.errors import BadSpec, Unimplemented, Violation
 from stoker.store.objects.listing import LARGEST_PAGE, Wanted
@@ -25,7 +25,7 @@ HASH_SECONDS = 20.0
 LIST_HASH_SECONDS = 5.0
 _PAGE = 1000
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 
 @router.get("/storage/v1/b/{bucket}/o")
@@ -115,7 +115,7 @@ async def change_object(
         changed = target.say(name, lambda said: change(Said() if is_update else said), conditions)
         return object_resource(changed, str(request.base_url))
 
-    return answer(await run_in_threadpool(say), mask)
+    return answer(await in_thread(say), mask)
 
 
 @router.delete("/storage/v1/b/{bucket}/o/{name:path}")

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.concurrency import contextmanager_in_threadpool
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from stoker.api.field_mask import Mask, read_mask
+from stoker.api.pools import Route, entered_in_thread, in_thread
 from stoker.api.services import read_json, services
 from stoker.core.errors import BadSpec, LengthRequired, Unimplemented, Violation
 from stoker.store.objects.object import Asked, Conditions, Said
@@ -26,7 +25,7 @@ from .resources import answer, is_header, object_resource, read_hashes, read_sai
 INCOMPLETE = 308
 _HASH_SECONDS = 20.0
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 
 @router.post("/upload/storage/v1/b/{bucket}/o")
@@ -84,10 +83,10 @@ async def _by_multipart(request: Request, bucket: str, name: str, conditions: Co
 
 async def _make(request: Request, bucket: str, asked: Asked, content: AsyncIterator[bytes], mask: Mask) -> Response:
     target = services(request).objects.bucket(bucket)
-    asked.conditions.check(await run_in_threadpool(target.find, asked.name))  # before all of it has come for nothing
-    async with contextmanager_in_threadpool(target.write(asked.name)) as part:
+    asked.conditions.check(await in_thread(target.find, asked.name))  # before all of it has come for nothing
+    async with entered_in_thread(target.write(asked.name)) as part:
         await pour(content, part.write)
-        made = await run_in_threadpool(target.commit, part, asked)
+        made = await in_thread(target.commit, part, asked)
     return answer(object_resource(made, str(request.base_url)), mask)
 
 
@@ -100,29 +99,29 @@ async def _begin(request: Request, bucket: str, name: str, conditions: Condition
     hashes = read_hashes(metadata, request.headers)
     size = _read_size(request.headers.get("x-upload-content-length"))
     asked = Asked(name=_read_name(name, metadata), said=said, hashes=hashes, conditions=conditions)
-    begun = await run_in_threadpool(services(request).uploads.begin, bucket, asked, size)
+    begun = await in_thread(services(request).uploads.begin, bucket, asked, size)
     address = request.url.replace(query=f"uploadType=resumable&upload_id={begun.id}")
     return Response(status_code=200, headers={"Location": str(address), "X-GUploader-UploadID": begun.id})
 
 
 async def _go_on(request: Request, id: str, mask: Mask) -> Response:
     uploads = services(request).uploads
-    upload = await run_in_threadpool(uploads.get, id)
+    upload = await in_thread(uploads.get, id)
     if upload.is_done:  # its answer was lost
         await drain(request)
         target = services(request).objects.bucket(upload.bucket)
-        made = await run_in_threadpool(target.stat, upload.asked.name, hash_seconds=_HASH_SECONDS)
+        made = await in_thread(target.stat, upload.asked.name, hash_seconds=_HASH_SECONDS)
         return answer(object_resource(made, str(request.base_url)), mask)
     header = request.headers.get("content-range")
     brought = read_content_range(header) if header else None
     total = await _take(request, upload, brought)
-    received = await run_in_threadpool(uploads.received, id)
+    received = await in_thread(uploads.received, id)
     if upload.size not in (None, total) or (total is not None and received > total):
         known = f"{upload.size} were announced, {received} have come"
         raise BadSpec([Violation("Content-Range", f"{total} bytes in all, and {known}")])
     if received != total:
         return Response(status_code=INCOMPLETE, headers={"Range": f"bytes=0-{received - 1}"} if received else {})
-    made = await run_in_threadpool(uploads.finish, id, read_hashes({}, request.headers))
+    made = await in_thread(uploads.finish, id, read_hashes({}, request.headers))
     return answer(object_resource(made, str(request.base_url)), mask)
 
 

@@ -6,11 +6,11 @@ import secrets
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from starlette.concurrency import run_in_threadpool
 
 from stoker.api.errors import about
 from stoker.api.field_mask import partial, read_mask
 from stoker.api.listing import Filterable, page_of, read_page, read_wanted
+from stoker.api.pools import Route, in_thread
 from stoker.api.proto_json import with_numbers
 from stoker.api.services import Services, check_places, check_project, read_json, services, site_rules, user
 from stoker.control.admission import Fields
@@ -37,14 +37,14 @@ _DELETED = {
 
 Alt = Annotated[str, Query(alias="$alt")]
 
-jobs = APIRouter(prefix="/v1/projects/{project}/locations/{location}/customJobs")
+jobs = APIRouter(route_class=Route, prefix="/v1/projects/{project}/locations/{location}/customJobs")
 
 
 @jobs.post("")
 async def create(project: str, location: str, request: Request, fields: str = "", alt: Alt = "") -> Any:
     """customJobs.create."""
     mask, body = read_mask(fields), await read_json(request)
-    shown = await run_in_threadpool(_create, services(request), project, location, body, user(request))
+    shown = await in_thread(_create, services(request), project, location, body, user(request))
     return partial(_encoded(shown, alt), mask)
 
 
@@ -106,7 +106,7 @@ async def cancel(project: str, location: str, verb: str, request: Request) -> An
         raise NotFound(f"no method {verb[:200]!r} of customJobs")
     if await read_json(request) != {}:
         raise BadSpec([Violation("body", "customJobs.cancel takes an empty body, {}")])
-    await run_in_threadpool(_cancel, services(request), project, location, number, user(request))
+    await in_thread(_cancel, services(request), project, location, number, user(request))
     return {}
 
 
@@ -147,6 +147,6 @@ def _encoded(shown: Any, alt: str) -> Any:
     return with_numbers(CUSTOM_JOB, shown) if "enum-encoding=int" in alt.split(";") else shown
 
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 for part in (jobs, later.router):
     router.include_router(part)
