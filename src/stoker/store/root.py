@@ -10,6 +10,7 @@ This is the only module that opens what lies in a bucket or a job's directory (t
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import re
@@ -56,6 +57,7 @@ class Root:
         self.path = path
         self._real = os.path.realpath(path)
         self._user = user
+        self._held: int | None = None  # a descriptor of the folder, where it is held open
 
     def shown(self, name: str) -> str:
         """The path of a name, for a program or a person. What opens it takes the steps again, as whoever it is."""
@@ -129,6 +131,14 @@ class Root:
                 with suppress(OSError):
                     os.unlink(part, dir_fd=folder)
 
+    @contextmanager
+    def folder_of(self, name: str) -> Iterator[tuple[Root, str]]:
+        """The folder of a name as a root of its own, and the name there. It is held open, wherever it is moved to meanwhile."""
+        with self._folder_of(name, make=True, follow=False) as (folder, last):
+            held = copy.copy(self)
+            held._held = folder
+            yield held, last
+
     def entries(self, name: str) -> list[Entry]:
         """What is in a folder. Raises OSError."""
         with self._folder(name) as folder:
@@ -153,13 +163,16 @@ class Root:
         with self._folder(name, make=True):
             pass
 
-    def rename(self, name: str, to: str) -> None:
-        """Give a file another name; what had that is replaced. A link is renamed and replaced itself. Raises OSError."""
+    def rename(self, name: str, to: str, *, source: Root | None = None) -> None:
+        """Give a file another name; what had that is replaced. A link is renamed and replaced itself. Raises OSError.
+
+        `source`: the root in which its old name is, if it is not this one.
+        """
         with (
-            self._folder_of(name, follow=False) as (source, old),
+            (source or self)._folder_of(name, follow=False) as (above, old),
             self._folder_of(to, make=True, follow=False) as (target, new),
         ):
-            os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
+            os.replace(old, new, src_dir_fd=above, dst_dir_fd=target)
 
     def unlink(self, name: str) -> None:
         """Remove a file, or a link itself. Raises OSError."""
@@ -179,12 +192,18 @@ class Root:
                     with suppress(OSError):
                         os.rmdir(folder, dir_fd=descriptor)
         with suppress(OSError):
-            self.remove_folder(name) if _parts(name) else os.rmdir(self._real)
+            if _parts(name):
+                self.remove_folder(name)
+            else:
+                os.rmdir(self._real)
 
     def sync_folder_of(self, name: str) -> None:
         """Make durable which files the folder of a name has; what is in them is synced by who writes them."""
         with self._folder_of(name, follow=False) as (folder, _):
             _sync(folder)
+
+    def _top(self, make: bool) -> int:
+        return os.dup(self._held) if self._held is not None else open_folder(self._real, make=0o777 if make else None)
 
     def _stat_or_none(self, name: str) -> os.stat_result | None:
         try:
@@ -246,7 +265,9 @@ class Root:
 
     @contextmanager
     def _way(self, name: str, make: bool) -> Iterator[_Way]:
-        way = _Way(name, (self._real, str(self.path)), make, self._check_user)
+        paths = () if self._held is not None else (self._real, str(self.path))
+        _parts(name)  # what is no name is refused before anything is opened
+        way = _Way(name, self._top(make), paths, make, self._check_user)
         try:
             yield way
         finally:
@@ -257,13 +278,16 @@ class _Way:
     """The way down to a name: the folders that are open, and the steps that are left."""
 
     def __init__(
-        self, name: str, tops: tuple[str, str], make: bool, check: Callable[[os.stat_result, int], None]
+        self, name: str, top: int, paths: Sequence[str], make: bool, check: Callable[[os.stat_result, int], None]
     ) -> None:
-        """`tops`: the paths of the root, the real one first. `check`: raises OSError for a folder that we may not go through."""
-        self.parts = deque(_parts(name))
-        self._name, self._tops, self._make, self._check = name, tops, make, check
+        """`top`: the root, open, to be closed here. `paths`: those of the root, by which absolute links lead there.
+
+        `check`: raises OSError for a folder that we may not go through.
+        """
+        self._folders = [top]
+        self._name, self._paths, self._make, self._check = name, paths, make, check
         self._links = 0
-        self._folders = [open_folder(tops[0], make=0o777 if make else None)]
+        self.parts = deque(_parts(name))
 
     @property
     def here(self) -> int:
@@ -333,7 +357,7 @@ class _Way:
 
     def _below_top(self, target: str) -> str:
         """What an absolute link says, from the root on. Raises BadSpec if that is not below it."""
-        for top in self._tops:
+        for top in self._paths:
             if top == "/" or target == top or target.startswith(top + "/"):
                 return target[len(top) :]
         raise _leads_out(self._name)

@@ -8,7 +8,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
@@ -96,20 +96,17 @@ class LocalBucket:
     @contextmanager
     def write(self, name: str) -> Iterator[Part]:
         """A place for the bytes of an object, which is gone afterwards. Raises BadSpec for a name that cannot be written."""
-        part = self.begin(name, self.root.path)
-        try:
+        self._check_free(name)
+        with ExitStack() as held:
+            with write_errors(self._uri(name)):
+                folder, last = held.enter_context(self.root.folder_of(name.rstrip("/")))
+            part = LocalPart(folder, part_name(last), self._uri(name))
+            held.callback(part.drop)  # also where its folder has got another name meanwhile
             yield part
-        finally:
-            part.drop()
 
     def begin(self, name: str, spool: Path) -> LocalPart:
         """A place that stays. It is beside the object and not in `spool`, so that a rename is all that is left to do."""
-        self._check_name_to_write(name)
-        self._room.check(self.root.path, "uploads")
-        with write_errors(self._uri(name)):
-            with suppress(FileNotFoundError, NotADirectoryError):
-                if stat.S_ISDIR(self.root.stat(name).st_mode) and self._has_below(name):
-                    raise IsADirectoryError  # now, and not when all of it has come
+        self._check_free(name)
         return LocalPart(self.root, part_name(name.rstrip("/")), self._uri(name))
 
     def resume(self, part: str, name: str, spool: Path) -> LocalPart:
@@ -134,8 +131,8 @@ class LocalBucket:
                 self.root.make_folder(asked.name)
                 stamp = Stamp(0, time.time_ns())
             else:
-                stamp = _stamp_of(self.root.stat(part.name))
-                self._put_in_place(part.name, asked.name)
+                stamp = _stamp_of(part.root.stat(part.name))
+                self._put_in_place(part.name, asked.name, part.root)
             made = Object(
                 bucket=self.name,
                 name=_key(asked.name),
@@ -187,7 +184,7 @@ class LocalBucket:
             found, before = self._find(name), self._look([to]).get(to)
             source.check(found)
             target.check(before)
-            self._put_in_place(name, to)
+            self._put_in_place(name, to, self.root)
             self._records.remove(self.name, _key(name))
             moved = replace(found, name=_key(to), generation=self._next_generation(before), metageneration=1)
             self._records.put([moved])
@@ -219,6 +216,14 @@ class LocalBucket:
             problem = f"{name[-80:]!r} is how files are called here that are still being written"
             raise BadSpec([Violation("name", problem)])
         self.root.check(name)
+
+    def _check_free(self, name: str) -> None:
+        """Raise BadSpec for a name that cannot be written, and Unavailable for want of room: now, not when all of it has come."""
+        self._check_name_to_write(name)
+        self._room.check(self.root.path, "uploads")
+        with write_errors(self._uri(name)), suppress(FileNotFoundError, NotADirectoryError):
+            if stat.S_ISDIR(self.root.stat(name).st_mode) and self._has_below(name):
+                raise IsADirectoryError
 
     def _find(self, name: str) -> Object:
         found = self._look([name]).get(name)
@@ -272,15 +277,15 @@ class LocalBucket:
         with read_errors(self._uri(found.name)):
             return self.root.open(found.name)
 
-    def _put_in_place(self, source: str, name: str) -> None:
-        """Rename. A folder without objects is nothing to Cloud Storage, and gives way."""
+    def _put_in_place(self, old: str, name: str, source: Root) -> None:
+        """Rename. A folder without objects is nothing to Cloud Storage, and gives way. `source`: where the old name is."""
         try:
-            self.root.rename(source, name)
+            self.root.rename(old, name, source=source)
         except IsADirectoryError:
             if self._has_below(name):
                 raise
             self.root.remove_empty_folders(name)
-            self.root.rename(source, name)
+            self.root.rename(old, name, source=source)
 
     def _has_below(self, name: str) -> bool:
         """Whether there are objects in the folder of this name."""
