@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # one more than proc
 SEEDS ?= 300
 SEED_BASE ?= 0
 
-.PHONY: demo demo-cluster test campaigns chaos check bench bench-scheduling docs clean
+.PHONY: demo demo-cluster test campaigns chaos attack check bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test    run every test but the campaigns (ARGS=--hypothesis-profile=anew: with examples that nobody has tried)"
 	@echo "make campaigns  the tests that take long: clusters that lose machines and order them, the real gcloud by the pages"
 	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
+	@echo "make attack  what jobs and users can do to a server, for a minute each at levels 1 and 2 (ARGS='--seconds 10 --only pipes')"
 	@echo "make check   formatting, lint and types"
 	@echo "make bench   measure against the budgets (make bench-NAME: one part)"
 	@echo "make bench-scheduling  the scheduler on public traces (ARGS='--data DIR --seeds 42,43')"
@@ -40,6 +41,9 @@ campaigns: .venv/test  # clusters of Ray one after the other: 13 nodes beside ot
 
 chaos: .venv/chaos
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --seed-base $(SEED_BASE) $(ARGS)
+
+attack: .venv/test  # as root, with bubblewrap; on this machine's loopback alone
+	$(BIN)/python -m tests.attack $(ARGS)
 
 check: .venv/test
 	$(BIN)/ruff format --check --quiet src tests benchmarks docs examples

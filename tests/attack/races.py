@@ -11,7 +11,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from stoker.core.errors import BadSpec
-from stoker.store.root import Root, is_part
+from stoker.store.names import is_part
+from stoker.store.root import Root
 
 from .site import ATTACKER, NEIGHBOUR, Site, Tries, in_threads, waits_for
 from .swapper import swapping

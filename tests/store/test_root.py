@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from stoker.core.errors import BadSpec
-from stoker.store.root import Root, is_part
+from stoker.store.names import is_part
+from stoker.store.root import Root
 from tests.attack.swapper import swapping
 
 TRIES = 3000

@@ -29,7 +29,8 @@ from stoker.core.errors import AlreadyExists, NotFound, StokerError, Unavailable
 
 from .databases import Database, open_database, problem_of
 from .migrate import NEWEST, schema_of
-from .root import Root, is_harmless
+from .names import is_harmless
+from .root import Root
 from .schema import attempts, holdings, jobs, node_records, nodes, story
 
 FORMAT = "stoker-backup-1"

@@ -19,7 +19,8 @@ from typing import IO, Any
 from stoker.core.errors import BadSpec, NotFound, StokerError, Unavailable, Violation
 from stoker.core.ids import BUCKET_NAME
 
-from .root import Root, is_harmless
+from .names import is_harmless
+from .root import Root
 
 _URI = re.compile(r"(gs|s3)://([^/]+)(?:/(.*))?", re.DOTALL)
 FAR = re.compile(r"(abfss?|adl|az|hdfs|lakefs|oci|oss|sftp|smb|webhdfs)://[^/\s][^\s]*")

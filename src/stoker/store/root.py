@@ -5,7 +5,7 @@ and the server, which may be root, opens what the link leads to. So the system i
 step is taken from the descriptor of the folder before it and follows no link; links that stay inside are followed here, by the
 same steps. What is opened is a regular file, and nobody waits for it: a FIFO is no file of anybody's.
 
-This is the only module that opens what lies in a bucket or a job's directory (tests/security/test_one_opener.py).
+With way.py, this is all that opens what lies in a bucket or a job's directory (tests/security/test_one_opener.py).
 """
 
 from __future__ import annotations
@@ -13,27 +13,21 @@ from __future__ import annotations
 import copy
 import errno
 import os
-import re
-import secrets
 import stat
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
-from urllib.parse import unquote
 
-from stoker.core.errors import BadSpec, Violation
+from stoker.core.errors import BadSpec
 from stoker.runtime.sandbox import open_folder
 
-_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+from .names import part_name, steps_of
+from .way import GO_THROUGH, Way
+
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-_READ, _GO_THROUGH = 0o4, 0o1
-_MOST_LINKS = 40  # as Linux follows (path_resolution(7))
-_PART = re.compile(r"\..*\.[0-9a-f]{8}\.part", re.DOTALL)
-_LONGEST_PART_BYTES = 200  # of a file's own name in that of its part; a file system takes 255 in all
-_NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)  # what a step says that meets a link, or a file
+_READ = 0o4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +55,7 @@ class Root:
 
     def shown(self, name: str) -> str:
         """The path of a name, for a program or a person. What opens it takes the steps again, as whoever it is."""
-        return str(self.path.joinpath(*_parts(name)))
+        return str(self.path.joinpath(*steps_of(name)))
 
     def check(self, name: str) -> None:
         """Raise BadSpec if a name leads out, as things stand."""
@@ -192,7 +186,7 @@ class Root:
                     with suppress(OSError):
                         os.rmdir(folder, dir_fd=descriptor)
         with suppress(OSError):
-            if _parts(name):
+            if steps_of(name):
                 self.remove_folder(name)
             else:
                 os.rmdir(self._real)
@@ -246,7 +240,7 @@ class Root:
         """The folder of a name itself, open. `make`: it is made if need be. Raises OSError, or BadSpec for a link out."""
         with self._way(name, make) as way:
             way.go(leaving=0)
-            self._check_user(os.fstat(way.here), _GO_THROUGH)
+            self._check_user(os.fstat(way.here), GO_THROUGH)
             yield way.here
 
     @contextmanager
@@ -260,137 +254,18 @@ class Root:
             way.go(leaving=1)
             while follow and way.parts and way.follow(way.parts[0]):
                 way.go(leaving=1)
-            self._check_user(os.fstat(way.here), _GO_THROUGH)
+            self._check_user(os.fstat(way.here), GO_THROUGH)
             yield way.here, way.parts[0] if way.parts else "."
 
     @contextmanager
-    def _way(self, name: str, make: bool) -> Iterator[_Way]:
+    def _way(self, name: str, make: bool) -> Iterator[Way]:
         paths = () if self._held is not None else (self._real, str(self.path))
-        _parts(name)  # what is no name is refused before anything is opened
-        way = _Way(name, self._top(make), paths, make, self._check_user)
+        steps_of(name)  # what is no name is refused before anything is opened
+        way = Way(name, self._top(make), paths, make, self._check_user)
         try:
             yield way
         finally:
             way.close()
-
-
-class _Way:
-    """The way down to a name: the folders that are open, and the steps that are left."""
-
-    def __init__(
-        self, name: str, top: int, paths: Sequence[str], make: bool, check: Callable[[os.stat_result, int], None]
-    ) -> None:
-        """`top`: the root, open, to be closed here. `paths`: those of the root, by which absolute links lead there.
-
-        `check`: raises OSError for a folder that we may not go through.
-        """
-        self._folders = [top]
-        self._name, self._paths, self._make, self._check = name, paths, make, check
-        self._links = 0
-        self.parts = deque(_parts(name))
-
-    @property
-    def here(self) -> int:
-        """The descriptor of the lowest folder."""
-        return self._folders[-1]
-
-    def go(self, *, leaving: int) -> None:
-        """Take steps until so many are left. Raises OSError, or BadSpec if a link leads out."""
-        while len(self.parts) > leaving or (self.parts and self.parts[0] == ".."):
-            part = self.parts[0]
-            if part == "..":  # a link's
-                self.parts.popleft()
-                self._up()
-            elif not self._down(part):
-                self.follow(part, must=True)
-
-    def follow(self, part: str, *, must: bool = False) -> bool:
-        """If the next step is a link, take what it says in its place. Returns whether it is. `must`: raise if it is none."""
-        try:
-            target = os.readlink(part, dir_fd=self.here)
-        except OSError:
-            if must:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
-            return False
-        self._links += 1
-        if self._links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        if target.startswith("/"):
-            target = self._below_top(target)
-            while len(self._folders) > 1:
-                self._up()
-        self.parts.popleft()
-        self.parts.extendleft(reversed([word for word in target.split("/") if word not in ("", ".")]))
-        return True
-
-    def close(self) -> None:
-        """Let go of the folders."""
-        for descriptor in self._folders:
-            os.close(descriptor)
-
-    def _down(self, part: str) -> bool:
-        """Open the next folder. Returns whether there is one; else it is a link, or a file."""
-        self._check(os.fstat(self.here), _GO_THROUGH)
-        try:
-            self._folders.append(self._opened(part))
-        except OSError as error:
-            if error.errno in _NO_FOLDER:
-                return False
-            raise
-        self.parts.popleft()
-        return True
-
-    def _opened(self, part: str) -> int:
-        try:
-            return os.open(part, _STEP, dir_fd=self.here)
-        except FileNotFoundError:
-            if not self._make:
-                raise
-        with suppress(FileExistsError):
-            os.mkdir(part, dir_fd=self.here)
-        return os.open(part, _STEP, dir_fd=self.here)
-
-    def _up(self) -> None:
-        if len(self._folders) == 1:
-            raise _leads_out(self._name)
-        os.close(self._folders.pop())
-
-    def _below_top(self, target: str) -> str:
-        """What an absolute link says, from the root on. Raises BadSpec if that is not below it."""
-        for top in self._paths:
-            if top == "/" or target == top or target.startswith(top + "/"):
-                return target[len(top) :]
-        raise _leads_out(self._name)
-
-
-def part_name(name: str) -> str:
-    """A hidden name beside a file's, for what is to become it: on the same disk, so that a rename is all that is left to do."""
-    above, slash, own = name.rpartition("/")
-    own = os.fsencode(own)[:_LONGEST_PART_BYTES].decode(errors="ignore")
-    return f"{above}{slash}.{own}.{secrets.token_hex(4)}.part"
-
-
-def is_part(name: str) -> bool:
-    """Whether a file of this name is one that is still being written, and so nobody's to see."""
-    return _PART.fullmatch(name) is not None
-
-
-def is_harmless(name: str) -> bool:
-    """Whether a name can only lead downwards. Its decoded forms too: somebody else may decode it once more."""
-    return all(map(_leads_down, (name, unquote(name), unquote(unquote(name)))))
-
-
-def _leads_down(name: str) -> bool:
-    if "\x00" in name or "\\" in name or name.startswith("/") or re.match(r"[A-Za-z]:", name):
-        return False
-    return not any(part in ("..", ".") for part in name.split("/"))
-
-
-def _parts(name: str) -> Sequence[str]:
-    """The steps to a name. Raises BadSpec for `..`, absolute names, backslashes, NUL, double encodings and drive letters."""
-    if not is_harmless(name):
-        raise BadSpec([Violation("name", f"{name!r} is not the name of a file below its bucket")])
-    return [part for part in name.split("/") if part]
 
 
 def _sync(folder: int) -> None:
@@ -399,7 +274,3 @@ def _sync(folder: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _leads_out(name: str) -> BadSpec:
-    return BadSpec([Violation("name", f"{name!r} leads out of its bucket through a link")])

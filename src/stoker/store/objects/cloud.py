@@ -10,7 +10,8 @@ from typing import IO, Any
 
 from stoker.core.errors import BadSpec, NotFound, Unimplemented, Violation
 from stoker.store.files import cloud_errors, write_errors
-from stoker.store.root import Root, part_name
+from stoker.store.names import part_name
+from stoker.store.root import Root
 
 from .bucket import Listing
 from .hashes import BLOCK_BYTES, Hashes

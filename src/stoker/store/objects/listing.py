@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stoker.core.errors import BadSpec
-from stoker.store.root import Entry, Root, is_harmless, is_part
+from stoker.store.names import is_harmless, is_part
+from stoker.store.root import Entry, Root
 
 LARGEST_PAGE = 5000
 _ODD = re.compile(r"[\\%:]|^\.|[^\x00-\x7f]")

@@ -15,8 +15,9 @@ from typing import IO
 
 from stoker.core.errors import BadSpec, NotFound, Violation
 from stoker.store.files import read_errors, write_errors
+from stoker.store.names import is_part, part_name
 from stoker.store.room import Room
-from stoker.store.root import Root, is_part, part_name
+from stoker.store.root import Root
 
 from .bucket import Listing
 from .hashes import Hasher, Hashes

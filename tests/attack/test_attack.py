@@ -1,0 +1,18 @@
+"""Every attack for a few seconds; `make attack` goes on for a minute each."""
+
+from __future__ import annotations
+
+import pytest
+
+from .__main__ import ATTACKS, LEVELS, attack, why_not
+
+pytestmark = [pytest.mark.live, pytest.mark.campaign]
+SECONDS = 8.0
+
+
+@pytest.mark.skipif(bool(why_not()), reason=f"needs {why_not()}")
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ATTACKS)
+def test_nothing_is_let_in(name: str, level: int) -> None:
+    tries = attack(name, level, SECONDS)
+    assert tries.count and not tries.let_in, f"{tries.notes}\n" + "\n".join(dict.fromkeys(tries.let_in))
