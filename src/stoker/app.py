@@ -34,6 +34,7 @@ from stoker.control.live import LiveWorld
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
 from stoker.control.queue_limit import QueueLimit
+from stoker.control.replica_limits import limits_of
 from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
@@ -138,6 +139,7 @@ def build(
         kinds={name: load("kinds", name)() for name in names("kinds")},
         files=files,
         runtimes=Runtimes(default=sys.executable, by_version=config["runtimes"], images=images),
+        limits=limits_of(config),
     )
     loop = Loop(
         store=store,
