@@ -106,6 +106,7 @@ def build(
         nodes = []  # rehearsals bring their own
     isolation = isolation_of(config)
     runtime = Path(build_runtime(str(home / "cache")))
+    logs = Logs(home / "logs", most_bytes=config["job_log_mb"] * 1e6, writes=leads)
     local = LocalEngine(
         home,
         nodes=nodes,
@@ -115,6 +116,7 @@ def build(
         uv=_find_uv(),
         isolation=isolation,
         keep_runs_days=config["keep_runs_days"],
+        kept=logs.kept_for_good,
     )
     engines: dict[str, ServedEngine] = {"local": local}
     rules = rules_of(read_site(config))
@@ -131,7 +133,6 @@ def build(
     files = make_files(config)
     room = Room(config["reserve_mb"])
     objects = Objects(files, home, room)
-    logs = Logs(home / "logs", writes=leads)
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
     images |= {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
     enact = Enact(

@@ -17,6 +17,7 @@ _LONGEST_CHARACTER_BYTES = 4  # in UTF-8, where all but the first are 10xxxxxx
 _LARGEST_BATCH_BYTES = 1 << 18
 _LONGEST_RECORD_BYTES = 6 * LONGEST_LINE_BYTES + 1000
 _MOST_IN_MEMORY = 1000
+_ASK_AGAIN_SECONDS = 10.0
 _CHATTY_BATCH_BYTES = 1 << 14
 _CHATTY_PAUSE_SECONDS = 0.05
 _UNHEARD = "profile"  # what is found of a program that is looked into is no word of its own
@@ -96,6 +97,7 @@ class Log:
         self._was_full = False  # some record on disk may be cut off, and some may have been shipped from memory already
         self._unwritten: Deque[str] = deque(maxlen=_MOST_IN_MEMORY)
         self._shipped_number = 0  # of the last line, once the disk has been full
+        self._asks_at = 0.0  # when the server is next asked whether it has them all
         self._kept_number = 0  # of the last line that the server has, as far as is known
         self._report: Dict[str, Any] = {}
         self._has_told = False
@@ -229,7 +231,8 @@ class Log:
             return passed
         rest = (", " + json.dumps(report)[1:]) if report else "}"
         lines = data[:-1].replace(b"\n", b",")  # a record is JSON and has no newline of its own
-        body = b'{"after": %d, "lines": [' % self._kept_number + lines + b"]" + rest.encode()
+        asks = b'"after": %d, ' % self._kept_number if time.monotonic() >= self._asks_at else b""
+        body = b"{" + asks + b'"lines": [' + lines + b"]" + rest.encode()
         answer = self._send("report" if report else "lines", body)
         self._shipped_to, self._shipped_number = offset, last
         if answer is not None:
@@ -276,6 +279,7 @@ class Log:
     def _rewind(self, after: int, report: Dict[str, Any]) -> None:
         """The server has lost lines that it had, and the report with them: go back to those after a number."""
         self._kept_number = self._shipped_number = after
+        self._asks_at = time.monotonic() + _ASK_AGAIN_SECONDS  # should it have lost them for good, this comes to an end
         self._shipped_to = 0
         with open(self._path, "rb") as file:
             for record in file:
