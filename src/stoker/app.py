@@ -55,6 +55,7 @@ from stoker.store.lead import lead_of
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
+from stoker.store.project_disk import ProjectDisk
 from stoker.store.restore import check_whole
 from stoker.store.room import Room
 from stoker.store.sql import SqlStore
@@ -167,6 +168,7 @@ def build(
             clock=clock,
             images=images,
             check_room=lambda: room.check(home, "new jobs"),
+            check_project=ProjectDisk(home, config["project_disk_gb"] * 1e9).check,
             folder_problem=lambda spec: isolation.problem(enact.folders(spec)) if nodes else "",
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
