@@ -29,7 +29,7 @@ from stoker.store.files import write_errors
 from stoker.store.logs import ASIDE
 
 JOIN_SECONDS = 30.0
-MOST_LINES_BYTES = 4 << 20
+MOST_LINES_BYTES = 2 << 20
 """A supervisor ships a quarter of a MiB at a time, and seldom a MiB."""
 
 _FULL_BYTES_PER_SECOND = 1 << 20  # of a job of which no more is kept: it could post for ever
