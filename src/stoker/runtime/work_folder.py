@@ -42,7 +42,7 @@ class WorkFolder:
         """Keep what the program has written, and say so; drop a folder that holds our copies only."""
         try:
             now = files_in(self.path)
-        except OSError:
+        except (OSError, RecursionError):  # too deep for os.walk
             return ""  # when in doubt, keep it
         written = sum(self._copies.get(path) != stamp for path, stamp in now.items())
         if written:

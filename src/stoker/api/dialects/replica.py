@@ -118,12 +118,14 @@ def _replica(attempt: Attempt, name: str) -> Replica:
 
 async def _take_lines(site: Services, attempt: str, replica: str, request: Request) -> tuple[Any, dict[str, int]]:
     """Keep the lines of a request: one request of a job at a time. Returns its body, and the answer."""
-    raw, job = await read_body(request, MOST_LINES_BYTES), job_of_attempt(attempt)
-    async with site.turns.of(job):
-        body = await json_of(request, raw)
-        answer = await run_in_threadpool(_keep_lines, site, attempt, replica, body)
-        if site.logs.is_full(job):
-            await asyncio.sleep(len(raw) / _FULL_BYTES_PER_SECOND)
+    job = job_of_attempt(attempt)
+    async with site.turns.of(job) as turn:
+        raw = await read_body(request, MOST_LINES_BYTES)
+        async with turn:
+            body = await json_of(request, raw)
+            answer = await run_in_threadpool(_keep_lines, site, attempt, replica, body)
+            if site.logs.is_full(job):
+                await asyncio.sleep(len(raw) / _FULL_BYTES_PER_SECOND)
     return body, answer
 
 
