@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "stoker"
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"core"}),
+    frozenset({"core", "setting_types"}),
     frozenset({"hardware", "gpu", "runtime", "frameworks", "config", "registry", "clock"}),
     frozenset({"scheduling", "store", "engines", "kinds", "client", "checkpoint"}),
     frozenset({"control"}),

@@ -34,6 +34,7 @@ from stoker.control.live import LiveWorld
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
 from stoker.control.queue_limit import QueueLimit
+from stoker.control.replica_limits import limits_of
 from stoker.control.site_file import read_site
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
@@ -54,6 +55,7 @@ from stoker.store.lead import lead_of
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
+from stoker.store.project_disk import ProjectDisk
 from stoker.store.restore import check_whole
 from stoker.store.room import Room
 from stoker.store.sql import SqlStore
@@ -105,6 +107,7 @@ def build(
         nodes = []  # rehearsals bring their own
     isolation = isolation_of(config)
     runtime = Path(build_runtime(str(home / "cache")))
+    logs = Logs(home / "logs", most_bytes=config["job_log_mb"] * 1e6, writes=leads)
     local = LocalEngine(
         home,
         nodes=nodes,
@@ -114,6 +117,7 @@ def build(
         uv=_find_uv(),
         isolation=isolation,
         keep_runs_days=config["keep_runs_days"],
+        kept=logs.kept_for_good,
     )
     engines: dict[str, ServedEngine] = {"local": local}
     rules = rules_of(read_site(config))
@@ -130,7 +134,6 @@ def build(
     files = make_files(config, isolation)
     room = Room(config["reserve_mb"])
     objects = Objects(files, home, room)
-    logs = Logs(home / "logs", writes=leads)
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
     images |= {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
     enact = Enact(
@@ -138,6 +141,7 @@ def build(
         kinds={name: load("kinds", name)() for name in names("kinds")},
         files=files,
         runtimes=Runtimes(default=sys.executable, by_version=config["runtimes"], images=images),
+        limits=limits_of(config),
     )
     loop = Loop(
         store=store,
@@ -164,6 +168,7 @@ def build(
             clock=clock,
             images=images,
             check_room=lambda: room.check(home, "new jobs"),
+            check_project=ProjectDisk(home, config["project_disk_gb"] * 1e9).check,
             folder_problem=lambda spec: isolation.problem(enact.folders(spec)) if nodes else "",
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),

@@ -10,14 +10,28 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stoker.core.errors import BadSpec, Violation
-
-Parser = Callable[[Any], Any]
+from stoker.setting_types import Parser
+from stoker.setting_types import count as _count
+from stoker.setting_types import database as _database
+from stoker.setting_types import days as _days
+from stoker.setting_types import flag as _flag
+from stoker.setting_types import gigabytes as _gigabytes
+from stoker.setting_types import lease as _lease
+from stoker.setting_types import limit as _limit
+from stoker.setting_types import megabytes as _megabytes
+from stoker.setting_types import one_of as _one_of
+from stoker.setting_types import port as _port
+from stoker.setting_types import seconds as _seconds
+from stoker.setting_types import table as _table
+from stoker.setting_types import text as _text
+from stoker.setting_types import texts as _list
+from stoker.setting_types import users as _users
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,115 +70,6 @@ class Config:
     def shown_database(self) -> str:
         """Where the state is kept, as it may be shown."""
         return str(shown("database", self["database"])) or str(self.home)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return str(value)
-    raise ValueError("a text is needed")
-
-
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() in ("1", "true", "yes", "on"):
-        return True
-    if str(value).lower() in ("0", "false", "no", "off", ""):
-        return False
-    raise ValueError("true or false is needed")
-
-
-def _port(value: Any) -> int:
-    if not str(value).isdecimal() or int(value) > 65535:
-        raise ValueError("a port is a number from 0 to 65535")
-    return int(value)
-
-
-def _seconds(value: Any) -> float:
-    text = str(value).removesuffix("s")
-    if not text.replace(".", "", 1).isdecimal() or float(text) > 86400:
-        raise ValueError("seconds, from 0 to 86400, are needed")
-    return float(text)
-
-
-def _lease(value: Any) -> float:
-    seconds = _seconds(value)
-    if seconds < 3:
-        raise ValueError("3 seconds or more are needed, so that it can be renewed")
-    return seconds
-
-
-def _limit(value: Any) -> int:
-    if not str(value).isdecimal() or int(value) > 1_000_000:
-        raise ValueError("a number from 0 (no limit) to 1000000 is needed")
-    return int(value)
-
-
-def _megabytes(value: Any) -> float:
-    text = str(value)
-    if isinstance(value, bool) or not text.replace(".", "", 1).isdecimal() or float(text) > 1e9:
-        raise ValueError("megabytes, 0 or more, are needed")
-    return float(text)
-
-
-def _table(value: Any) -> dict[str, str]:
-    if isinstance(value, str):
-        pairs = [pair.partition("=") for pair in value.split(",") if pair]
-        if not all(separator for _, separator, _ in pairs):
-            raise ValueError("name=value,name=value is needed")
-        return {key.strip(): text.strip() for key, _, text in pairs}
-    if isinstance(value, dict) and all(isinstance(v, str | int | float) for v in value.values()):
-        return {str(key): str(text) for key, text in value.items()}
-    raise ValueError("a table of names and texts is needed")
-
-
-def _days(value: Any) -> float:
-    text = str(value).removesuffix("d")
-    if not text.replace(".", "", 1).isdecimal() or float(text) > 36500:
-        raise ValueError("days, from 0 to 36500, are needed")
-    return float(text)
-
-
-def _gigabytes(value: Any) -> float:
-    if not str(value).replace(".", "", 1).isdecimal():
-        raise ValueError("gigabytes, from 0, are needed")
-    return float(value)
-
-
-def _count(value: Any) -> int:
-    if not str(value).isdecimal():
-        raise ValueError("a whole number from 0 is needed")
-    return int(value)
-
-
-def _list(value: Any) -> list[str]:
-    items = value.split(",") if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ValueError("texts with commas between, or a list of them, are needed")
-    return [item.strip() for item in items if item.strip()]
-
-
-def _users(value: Any) -> str:
-    first, _, last = str(value).partition("-")
-    if not (first.isdecimal() and last.isdecimal() and 1000 <= int(first) <= int(last) < 2**31):
-        raise ValueError("FIRST-LAST, numbers of users from 1000 up, is needed")
-    return f"{int(first)}-{int(last)}"
-
-
-def _one_of(*choices: str) -> Parser:
-    def parse(value: Any) -> str:
-        if str(value) not in choices:
-            raise ValueError(f"one of {', '.join(choices)} is needed")
-        return str(value)
-
-    return parse
-
-
-def _database(value: Any) -> str:
-    text = _text(value)
-    if text and not text.startswith(("postgresql://", "postgres://")):
-        raise ValueError("a URL such as postgresql://user@host/stoker is needed, or nothing for SQLite in the home")
-    return text
 
 
 def default_home(environment: Mapping[str, str]) -> str:
@@ -266,6 +171,37 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "job_memory_gb", _gigabytes, 0.0, "Most memory of a replica, where cgroups can hold it to that; 0: no limit."
+    ),
+    Setting(
+        "log_mb",
+        _megabytes,
+        500.0,
+        "Most output that is kept of a replica, in megabytes: its first part, and the last (docs/running.md#logs); 0: no limit.",
+    ),
+    Setting(
+        "log_mb_per_second",
+        _megabytes,
+        4.0,
+        "How much of each stream of a replica is kept a second, in megabytes, four times that at once; 0: no limit.",
+    ),
+    Setting(
+        "job_log_mb",
+        _megabytes,
+        2000.0,
+        "Most output that is kept of a job, in megabytes: of all its replicas and attempts; 0: no limit.",
+    ),
+    Setting(
+        "job_disk_gb",
+        _gigabytes,
+        0.0,
+        "Most that a replica may hold in its working directory; one that holds more is ended; 0: no limit.",
+    ),
+    Setting(
+        "project_disk_gb",
+        _gigabytes,
+        0.0,
+        "Most that the jobs of a project may leave in the home, as logs and in working directories, before new ones are"
+        " refused; 0: no limit.",
     ),
     Setting("keep_runs_days", _days, 14.0, "How long the folder of an attempt is kept when it has ended."),
     Setting(

@@ -44,5 +44,20 @@ def test_a_living_supervisor_keeps_its_folder(tmp_path: Path) -> None:
     assert OldRuns(tmp_path, 14.0).prune(now=99 * DAY) == ["p/j.1"]
 
 
+def test_folders_however_deep_keep_no_other_from_going(tmp_path: Path) -> None:
+    here = os.open(a_run(tmp_path, "p/deep.1", at=0.0) / "work", os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("x", dir_fd=here)
+        below = os.open("x", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    for path in (tmp_path / "p/deep.1", *(tmp_path / "p/deep.1/chief-0").iterdir(), tmp_path / "p/deep.1/chief-0"):
+        os.utime(path, (0.0, 0.0))
+    a_run(tmp_path, "q/old.1", at=0.0)
+    assert OldRuns(tmp_path, 14.0).prune(now=15 * DAY) == ["p/deep.1", "q/old.1"]
+    assert list(attempts_in(tmp_path)) == []
+
+
 def test_no_runs_yet(tmp_path: Path) -> None:
     assert OldRuns(tmp_path / "runs", 14.0).prune(now=0.0) == []

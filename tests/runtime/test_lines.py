@@ -204,3 +204,60 @@ def test_wherever_a_full_disk_cuts_off_every_line_is_shipped_once(batches: list[
                 kept.append(line)
         assert [line["n"] for line in kept] == list(range(1, log.last_number + 1))
         assert [line["m"] for line in kept] == [text for batch in batches for text in batch]
+
+
+class Forgetful(Taker):
+    """Loses all lines once, as a server whose log was deleted or restored from a backup, and asks for them again."""
+
+    def __init__(self, loses_at: int) -> None:
+        super().__init__()
+        self.kept: list[int] = []
+        self.loses_at = loses_at
+        self.seen = ""
+
+    def post(self, what: str, body: bytes) -> dict[str, Any]:
+        told = json.loads(body)
+        if self.loses_at and len(self.kept) >= self.loses_at:
+            self.kept, self.loses_at = [], 0
+        last = self.kept[-1] if self.kept else 0
+        if told.get("after", 0) > last:
+            return {"after": last}
+        self.kept += [line["n"] for line in told["lines"] if line["n"] > last]
+        self.seen = told.get("seen", "")
+        return {}
+
+
+@pytest.mark.parametrize("loses_at", [1, 30, 500])
+def test_what_the_server_has_lost_is_shipped_again_from_the_disk(tmp_path: Path, loses_at: int) -> None:
+    server = Forgetful(loses_at)
+    log = Log(str(tmp_path / "log.jsonl"), cast(Server, server))
+    for n in range(500):
+        log.write("out", f"{n} " + "x" * 10_000)
+    while loses_at == 500 and len(server.kept) < 500:  # the report alone comes after they were lost
+        log._thread.join(0.01)
+    log.report({"seen": "SUCCEEDED"})
+    log.drain(10)
+    assert server.kept == list(range(1, 501)) and server.seen == "SUCCEEDED" and not server.loses_at
+
+
+def test_a_server_that_never_stops_asking_keeps_nobody_from_ending(tmp_path: Path) -> None:
+    class Never(Taker):
+        """Has lost them for good."""
+
+        def post(self, what: str, body: bytes) -> dict[str, Any]:
+            super().post(what, body)
+            return {"after": 0}
+
+    log = Log(str(tmp_path / "log.jsonl"), cast(Server, Never()))
+    for _ in range(10):
+        log.write("out", "x")
+    log.report({"seen": "SUCCEEDED"})
+    log.drain(10)
+    assert not log._thread.is_alive()
+
+
+def test_a_record_longer_than_a_batch_is_shipped_like_any_other(tmp_path: Path) -> None:
+    log, taker = a_log(tmp_path)
+    log.write_all("out", ["\0" * LONGEST_LINE_BYTES, "next"])
+    log.drain(10)
+    assert taker.numbers == [1, 2]

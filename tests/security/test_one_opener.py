@@ -33,6 +33,7 @@ OWN_FILES = {
     "store/logs.py": "logs/",
     "store/objects/records.py": "objects.db",
     "store/objects/uploads.py": "uploads/",
+    "store/project_disk.py": "how much runs/ and logs/ hold, through no link",
     "store/restore.py": "the home's own files, and the backup",
     "store/room.py": "how much is free",
     "store/tokens.py": "tokens.json",

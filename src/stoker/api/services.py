@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from starlette.requests import Request
@@ -33,6 +33,7 @@ from stoker.store.tokens import TokenBook
 from .access import Access
 from .bell import Bell
 from .translation import SiteRules
+from .turns import Turns
 
 LARGEST_BODY_BYTES = 10 << 20
 _LARGE_BODY_BYTES = 1 << 16
@@ -59,6 +60,7 @@ class Services:
     isolation: Isolation
     bell: Bell
     tokens: TokenBook
+    turns: Turns = field(default_factory=Turns)  # of who keeps lines
     shut_down: Callable[[], None] = lambda: None
     leads: Callable[[], bool] = lambda: True  # or it stands by
     problems: Callable[[], list[str]] = list  # why engines cannot be used now
@@ -106,14 +108,14 @@ def check_places(files: Files, job_dir: tuple[str, str], **fields: Sequence[str]
     `job_dir`: its field, and what it says.
     """
     violations: list[Violation] = []
-    for field, uris in (*fields.items(), (job_dir[0], job_dir[1:])):
+    for name, uris in (*fields.items(), (job_dir[0], job_dir[1:])):
         for uri in filter(None, uris):
             try:
-                files.check(uri, is_programs=field == job_dir[0])
+                files.check(uri, is_programs=name == job_dir[0])
             except BadSpec as error:
-                violations += [Violation(field, found.description) for found in error.violations]
+                violations += [Violation(name, found.description) for found in error.violations]
             except NotFound as error:  # a bucket that is not there for who asks
-                violations.append(Violation(field, error.message + (f"; {error.fix}" if error.fix else "")))
+                violations.append(Violation(name, error.message + (f"; {error.fix}" if error.fix else "")))
     if violations:
         raise BadSpec(violations)
 
@@ -141,7 +143,11 @@ async def read_body(request: Request, most_bytes: int = LARGEST_BODY_BYTES) -> b
 
 async def read_json(request: Request) -> Any:
     """The body as JSON. Raises BadSpec, TooLarge or UnsupportedType."""
-    body = await read_body(request)
+    return await json_of(request, await read_body(request))
+
+
+async def json_of(request: Request, body: bytes) -> Any:
+    """A body that has been read, as JSON. Raises BadSpec or UnsupportedType."""
     if not body:
         return {}
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()

@@ -50,6 +50,9 @@ class Commands:
     images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
     check_room: Callable[[], None] = lambda: None  # raises Unavailable while there is none for new jobs
+    check_project: Callable[[str], None] = lambda project: (
+        None
+    )  # raises NotReady while its jobs have left too much here
     # Why its programs may not write where a job says; empty: they may.
     folder_problem: Callable[[JobSpec], str] = lambda spec: ""
     queue_limit: QueueLimit | None = None  # None: no limit to what a user may have waiting
@@ -68,11 +71,12 @@ class Commands:
     ) -> Job:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
 
-        Raises NotReady for packages that cannot be read, folders that may not be written to and what no node or no queue of
-        that name could ever hold,
-        AlreadyExists for a taken id, TooMany for a user of whom too many wait, Unavailable while the disk is nearly full.
+        Raises NotReady for a project whose jobs have left too much on the disk, packages that cannot be read, folders that may
+        not be written to and what no node or no queue of that name could ever hold, AlreadyExists for a taken id, TooMany for a
+        user of whom too many wait, Unavailable while the disk is nearly full.
         """
         self.check_room()
+        self.check_project(project)
         row, nodes = self.would_submit(
             project, name, spec, request=request, labels=labels, owner=owner, rehearse=rehearse, fields=fields
         )

@@ -11,7 +11,7 @@ from stoker.core.changes import Change, Note, Order, Start
 from stoker.core.errors import StokerError, Unavailable
 from stoker.core.images import StandIns
 from stoker.core.job import Attempt, Job
-from stoker.core.launch import Launch, LaunchFile, Surroundings
+from stoker.core.launch import Launch, LaunchFile, ReplicaLimits, Surroundings
 from stoker.core.mounts import mounted_buckets
 from stoker.core.spec import JobSpec
 from stoker.core.states import ReplicaState
@@ -44,6 +44,7 @@ class Enact:
     kinds: Mapping[str, Kind]
     files: Files
     runtimes: Runtimes
+    limits: ReplicaLimits = field(default_factory=ReplicaLimits)
 
     def __call__(self, orders: Sequence[Order], world: World, now: float) -> list[Change]:
         """Carry out the orders. Returns what was seen in doing so: replicas that could not be started."""
@@ -100,6 +101,7 @@ class Enact:
             job_dir=job_dir,
             packages=tuple(files[: len(program.packages)]),
             source=tuple(files[len(program.packages) :]),
+            limits=self.limits,
         )
         return self.kinds[job.spec.kind].launch(job, attempt, surroundings)
 

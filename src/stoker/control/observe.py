@@ -34,6 +34,10 @@ class Lines(Protocol):
         """Keep what is new. Returns the replica's last number."""
         ...
 
+    def end(self, attempt: str, replica: str) -> None:
+        """The replica has no more lines."""
+        ...
+
 
 class NodeWatch:
     """Watches the engines' nodes. An engine whose nodes are what they were gives the same sequence again, and costs nothing."""
@@ -112,6 +116,7 @@ def _fetch_lines(engine: Engine, attempt: Attempt, seen: Seen, logs: Lines) -> b
             part = list(islice(lines, _LINES_AT_ONCE))
             logs.append(attempt.id, replica, part)
             if len(part) < _LINES_AT_ONCE:
+                logs.end(attempt.id, replica)
                 return True
         return False
     except (OSError, StokerError) as error:

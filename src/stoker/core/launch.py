@@ -21,6 +21,16 @@ class LaunchFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLimits:
+    """What a replica may leave behind. 0 is no limit."""
+
+    log_bytes: float = 0.0  # of its output
+    log_bytes_per_second: float = 0.0  # of each of its streams
+    job_log_bytes: float = 0.0  # of the output of all replicas of its job
+    disk_bytes: float = 0.0  # in its working directory and what else is its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What the site adds to a job: where its files are, and with which Python it runs."""
 
@@ -31,6 +41,7 @@ class Surroundings:
     job_dir: str = ""  # as the program sees it: a plain path, or the URI where nothing maps it
     packages: tuple[LaunchFile, ...] = ()
     source: tuple[LaunchFile, ...] = ()
+    limits: ReplicaLimits = field(default_factory=ReplicaLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,3 +78,4 @@ class Launch:
     lease_seconds: float = 0.0  # as of its attempt; where the witnesses are, its engine knows
     owner: str = ""
     folders: tuple[str, ...] = ()  # of this machine, which its programs may write to
+    limits: ReplicaLimits = field(default_factory=ReplicaLimits)

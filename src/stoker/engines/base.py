@@ -50,6 +50,17 @@ def words_of(launch: Launch, replica: LaunchReplica) -> dict[str, Any]:
         "hold_seconds": launch.hold_seconds,
         "packages": list(map(_file, launch.packages)),
         "source": list(map(_file, launch.source)),
+        "limits": _limits(launch),
+    }
+
+
+def _limits(launch: Launch) -> dict[str, float]:
+    """What one replica may leave behind. Of the output of a job each gets its part, so that all keep their last lines."""
+    limits, part = launch.limits, launch.limits.job_log_bytes / len(launch.replicas)
+    return {
+        "log_bytes": min(filter(None, (limits.log_bytes, part)), default=0.0),
+        "log_bytes_per_second": limits.log_bytes_per_second,
+        "disk_bytes": limits.disk_bytes,
     }
 
 

@@ -38,6 +38,7 @@ class Training:
             in_place=spec.retry.in_place,
             owner=job.owner,
             folders=surroundings.folders,
+            limits=surroundings.limits,
             hang_seconds=spec.limits.hang_seconds,
             hold_seconds=spec.limits.hold_seconds,
             replicas=tuple(

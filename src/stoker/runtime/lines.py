@@ -15,7 +15,9 @@ from .server import LONGEST_PAUSE_SECONDS, Refused, Server, Unacceptable, Unreac
 LONGEST_LINE_BYTES = 64 * 1024
 _LONGEST_CHARACTER_BYTES = 4  # in UTF-8, where all but the first are 10xxxxxx
 _LARGEST_BATCH_BYTES = 1 << 18
+_LONGEST_RECORD_BYTES = 6 * LONGEST_LINE_BYTES + 1000
 _MOST_IN_MEMORY = 1000
+_ASK_AGAIN_SECONDS = 10.0
 _CHATTY_BATCH_BYTES = 1 << 14
 _CHATTY_PAUSE_SECONDS = 0.05
 _UNHEARD = "profile"  # what is found of a program that is looked into is no word of its own
@@ -43,6 +45,11 @@ class Lines:
         whole, _, self._rest = data.rpartition(b"\n")
         lines = whole.decode("utf-8", errors="replace").split("\n")
         return [line for line in map(str.rstrip, lines) if line]
+
+    def take_rest(self) -> bytes:
+        """The beginning of a line that has no end yet; from now on it is not known here."""
+        rest, self._rest = self._rest, b""
+        return rest
 
     def end(self) -> List[str]:
         """What is left when the stream ends without a newline."""
@@ -90,6 +97,8 @@ class Log:
         self._was_full = False  # some record on disk may be cut off, and some may have been shipped from memory already
         self._unwritten: Deque[str] = deque(maxlen=_MOST_IN_MEMORY)
         self._shipped_number = 0  # of the last line, once the disk has been full
+        self._asks_at = 0.0  # when the server is next asked whether it has them all
+        self._kept_number = 0  # of the last line that the server has, as far as is known
         self._report: Dict[str, Any] = {}
         self._has_told = False
         self._ending = threading.Event()
@@ -121,10 +130,15 @@ class Log:
         """Add a line of `out`, `err` or `service` (the supervisor's own)."""
         self.write_all(stream, [line])
 
-    def write_all(self, stream: str, lines: List[str]) -> None:
-        """Add lines that came together: they are of one time, and are written at once."""
+    def hear(self) -> None:
+        """The program has printed something of which no line becomes known."""
+        with self._lock:
+            self.heard += 1
+
+    def write_all(self, stream: str, lines: List[str]) -> int:
+        """Add lines that came together: they are of one time, and are written at once. Returns how many bytes they take."""
         if not lines:
-            return
+            return 0
         if stream == "err":
             self.last_errors.extend(lines)
         elif stream == "out":
@@ -140,6 +154,7 @@ class Log:
             ]
             self._write_to_disk(records)
         self._news.set()
+        return sum(map(len, records))
 
     def _write_to_disk(self, records: List[str]) -> bool:
         """After those that had no room so far. Returns whether all are on disk.
@@ -207,7 +222,7 @@ class Log:
             data, offset, is_all = self._read_from_disk()
             last = self._shipped_number
             if self._was_full:
-                data, last = self._whole_and_new(data, is_all)
+                data, last, is_all = self._whole_and_new(data, is_all)
             report: Dict[str, Any] = {}
             if is_all:
                 report, self._report = self._report, {}
@@ -216,9 +231,16 @@ class Log:
             return passed
         rest = (", " + json.dumps(report)[1:]) if report else "}"
         lines = data[:-1].replace(b"\n", b",")  # a record is JSON and has no newline of its own
-        body = b'{"lines": [' + lines + b"]" + rest.encode()
-        self._send("report" if report else "lines", body)
+        asks = b'"after": %d, ' % self._kept_number if time.monotonic() >= self._asks_at else b""
+        body = b"{" + asks + b'"lines": [' + lines + b"]" + rest.encode()
+        answer = self._send("report" if report else "lines", body)
         self._shipped_to, self._shipped_number = offset, last
+        if answer is not None:
+            after = answer.get("after", self._kept_number)
+            if type(after) is int and 0 <= after < self._kept_number:
+                self._rewind(after, report)
+                return len(body)
+            self._kept_number = _number(data[data.rfind(b"\n", 0, -1) + 1 :]) or self._kept_number
         with self._lock:
             self._has_told = bool(report) and not self._report
         return len(body)
@@ -228,33 +250,65 @@ class Log:
         with open(self._path, "rb") as file:
             file.seek(self._shipped_to)
             data = file.read(_LARGEST_BATCH_BYTES)
+            is_all = len(data) < _LARGEST_BATCH_BYTES
+            if not is_all and b"\n" not in data:  # a record of many characters that JSON writes with six
+                data += file.readline(_LONGEST_RECORD_BYTES)
+                if b"\n" not in data:  # it is none of ours
+                    return b"", self._shipped_to + len(data), False
         end = data.rfind(b"\n") + 1
-        return data[:end], self._shipped_to + end, len(data) < _LARGEST_BATCH_BYTES
+        return data[:end], self._shipped_to + end, is_all
 
-    def _whole_and_new(self, records: bytes, is_all: bool) -> "tuple[bytes, int]":
-        """These and those in memory, without what a full disk has cut off or was shipped from memory; and the last number."""
-        last, found = self._shipped_number, []
-        for record in [*records.splitlines(), *(r.encode() for r in self._unwritten if is_all)]:
-            try:
-                number = int(json.loads(record)["n"])
-            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-                continue  # it stands whole further on, or in memory; or the program wrote it there
+    def _whole_and_new(self, records: bytes, is_all: bool) -> "tuple[bytes, int, bool]":
+        """These and those in memory, without what a full disk has cut off or was shipped from memory; and the last number.
+
+        And whether that is all: of many in memory some come at a time.
+        """
+        last, size = self._shipped_number, 0
+        found: List[bytes] = []
+        on_disk = records.splitlines()
+        for place, record in enumerate([*on_disk, *(r.encode() for r in self._unwritten if is_all)]):
+            if place >= len(on_disk) and size > _LARGEST_BATCH_BYTES:
+                return b"".join(found), last, False
+            number = _number(record)  # of one that is not whole 0: it stands whole further on, or in memory
             if number > last:
                 last = number
                 found.append(record.strip() + b"\n")
-        return b"".join(found), last
+                size += len(found[-1])
+        return b"".join(found), last, is_all
 
-    def _send(self, what: str, body: bytes) -> None:
+    def _rewind(self, after: int, report: Dict[str, Any]) -> None:
+        """The server has lost lines that it had, and the report with them: go back to those after a number."""
+        self._kept_number = self._shipped_number = after
+        self._asks_at = time.monotonic() + _ASK_AGAIN_SECONDS  # should it have lost them for good, this comes to an end
+        self._shipped_to = 0
+        with open(self._path, "rb") as file:
+            for record in file:
+                if _number(record) > after:
+                    break
+                self._shipped_to += len(record)
+        with self._lock:
+            self._report = self._report or report
+
+    def _send(self, what: str, body: bytes) -> Optional[Dict[str, Any]]:
+        """What the server answers; None: it does not want it."""
         pause = 0.05
         while not self._given_up and self._server is not None:
             try:
-                self._server.post(what, body)
-                return
+                return self._server.post(what, body)
             except Refused:
                 self._given_up = True
             except Unacceptable as error:
                 complain(f"the server does not take these lines: {error}")
-                return
+                return None
             except Unreachable:
                 time.sleep(pause)
                 pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+        return None
+
+
+def _number(record: bytes) -> int:
+    """The number of a record; 0 of what is none of ours."""
+    try:
+        return int(json.loads(record)["n"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return 0

@@ -9,7 +9,8 @@ import subprocess
 import time
 from typing import IO, Callable, Container, Dict, List, Mapping, Optional, Sequence, cast
 
-from .lines import Lines, Log
+from .lines import Log
+from .output_limit import CUT_READ_SECONDS, Output, OutputLimit
 from .processes import descendants, die_with_parent, living, oom_kills, signal_all, signal_group
 from .sandbox import Sandbox
 
@@ -38,9 +39,12 @@ class Program:
         log: Log,
         sandbox: Sandbox,
         readable: Sequence[str] = (),
+        limit: Optional[OutputLimit] = None,
     ) -> None:
-        """Start it. `readable`: of Stoker's own folders, what it is to see. Raises OSError if it cannot be started."""
-        self._log = log
+        """Start it. `readable`: of Stoker's own folders, what it is to see. `limit`: what is kept of its output.
+
+        Raises OSError if it cannot be started.
+        """
         self._oom_before = oom_kills()
         self._sandbox = sandbox
         self._note_at = time.monotonic()
@@ -50,7 +54,7 @@ class Program:
         for stream, name in ((self._process.stdout, "out"), (self._process.stderr, "err")):
             assert stream is not None
             os.set_blocking(stream.fileno(), False)
-            self._selector.register(stream, selectors.EVENT_READ, (name, Lines()))
+            self._selector.register(stream, selectors.EVENT_READ, Output(name, log, limit or OutputLimit()))
 
     @property
     def pid(self) -> int:
@@ -73,6 +77,10 @@ class Program:
         killed_for_memory = code == -signal.SIGKILL and not was_stopped and oom_kills() > self._oom_before
         return Ended(code, was_stopped, killed_for_memory)
 
+    def kill(self) -> None:
+        """End it now, with all that it has started."""
+        self._kill()
+
     def _follow(self, must_stop: Callable[[], bool], grace_seconds: float) -> bool:
         """Until it has ended. Returns whether it was told to."""
         stop_at: Optional[float] = None
@@ -80,6 +88,9 @@ class Program:
         while self._process.poll() is None or (stop_at is not None and descendants()):
             self._read(_POLL_SECONDS)
             self._note_processes()
+            for key in self._selector.get_map().values():
+                if key.data is not None:
+                    key.data.look()
             if stop_at is None and must_stop():
                 stop_at = time.monotonic() + grace_seconds
             if stop_at is not None and not is_told:
@@ -131,15 +142,15 @@ class Program:
                 chunk = os.read(key.fd, 1 << 16)
             except BlockingIOError:
                 continue
-            if chunk:
-                name, lines = key.data
-                self._log.write_all(name, lines.feed(chunk))
-            else:
+            if not chunk:
                 self._close(key)
+                continue
+            key.data.feed(chunk)
+            if key.data.is_cut:
+                time.sleep(CUT_READ_SECONDS)
 
     def _close(self, key: selectors.SelectorKey) -> None:
-        name, lines = key.data
-        self._log.write_all(name, lines.end())
+        key.data.end()
         self._selector.unregister(key.fileobj)
         cast(IO[bytes], key.fileobj).close()
 

@@ -15,6 +15,7 @@ _MOST_READS = 16  # at a look: whoever writes more does not keep us from all els
 _MOST_BEHIND_BYTES = 1 << 23  # what lies further back is left out
 _MOST_BYTES_OF_ALL = 1 << 26
 _LONGEST_LINE_BYTES = 1 << 13
+_RECORD_BYTES = 100  # so much a line takes on a disk beside its text
 
 
 class StepsFile:
@@ -38,7 +39,7 @@ class StepsFile:
         self._offset = max(self._offset, found.st_size - _MOST_BEHIND_BYTES)
         for _ in range(_MOST_READS):
             before, lines = self._offset, self._read()
-            self._bytes += sum(map(len, lines))
+            self._bytes += sum(map(len, lines)) + _RECORD_BYTES * len(lines)
             if self._offset == before or self._bytes > _MOST_BYTES_OF_ALL:
                 return
             self._log.write_all(STREAM, lines)

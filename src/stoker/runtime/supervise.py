@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 from . import cgroups
 from .errors import MAY_PASS, CannotStart, complain
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
-from .folder import Folder, files_in
+from .folder import Folder
 from .kernel import Kernel
 from .layer import installs_packages, make_layer
 from .lease import Lease
 from .lines import Log
+from .output_limit import OutputLimit
 from .ports import reserve
 from .processes import become_reaper, descendants
 from .program import Ended, Program
@@ -22,6 +23,7 @@ from .sandbox import Sandbox
 from .server import Refused, Server
 from .steps import FILE_NAME, StepsFile
 from .wiring import Cluster, wiring
+from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
     from .hang import Watch
@@ -59,7 +61,8 @@ class Supervisor:
         self._watch: Optional[Watch] = None
         self._questions: Optional[Questions] = None
         self._started_at = 0.0
-        self._copies: Dict[str, "tuple[int, int]"] = {}
+        self._work = WorkFolder(folder, self.request)
+        self._program: Optional[Program] = None
         read_end, write_end = os.pipe()
         for end in (read_end, write_end):
             os.set_blocking(end, False)
@@ -69,6 +72,7 @@ class Supervisor:
         signal.signal(signal.SIGINT, self._asked_to_stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake the wait
         self.log = Log(folder.log_file, Server(self.request))
+        self._limit = OutputLimit.of_request(self.request)
         self._steps = StepsFile(os.path.join(folder.beat_folder, FILE_NAME), self.log)
         server = Server(self.request)
         self.lease = Lease(self.request.get("lease"), lambda wait: server.post("beat", b"", wait), self._asked_to_stop)
@@ -103,7 +107,7 @@ class Supervisor:
             state = "LOST" if may_pass else "FAILED"
             return self._end(seen=state, message=str(error), sign=found.sign, evidence=found.evidence)
         # 4. The outcome, after the last line of the log.
-        self._tidy()
+        self._say(self._work.tidy())
         if ended.code == 0:
             self._say_if_nothing_was_seen()
         if self.lease.is_over and (ended.was_stopped or ended.code != 0):
@@ -123,9 +127,9 @@ class Supervisor:
             from .program_files import place_files  # brings archives and installers with it: only for who needs them
 
             self._site = place_files(self.request, self.folder.work, self._must_stop, self._say, self.sandbox)
-        self._copies = files_in(self.folder.work)
+        self._work.begin()
         environment = self._environment(self._site)
-        self.sandbox.give(self.folder.work, self.folder.beat_folder, os.path.join(self.folder.path, "environment"))
+        self.sandbox.give(self.folder.work, self.folder.beat_folder, self._work.environment)
         return list(self.request["command"]), environment
 
     def _environment(self, site: str) -> Dict[str, str]:
@@ -136,7 +140,7 @@ class Supervisor:
         bin_folder = os.path.dirname(request["python"])
         variables["PATH"] = os.pathsep.join([bin_folder, variables.get("PATH", os.defpath)])
         if request["is_container"] and installs_packages(request["command"]):
-            layer = make_layer(request["python"], os.path.join(self.folder.path, "environment"))
+            layer = make_layer(request["python"], self._work.environment)
             variables.update(layer, PATH=os.pathsep.join([layer["PATH"], variables["PATH"]]))
         variables["PYTHONUNBUFFERED"] = "1"
         variables["STOKER_BEAT_FILE"] = self.folder.beat_file
@@ -176,11 +180,14 @@ class Supervisor:
             if self.lease.is_over:
                 return Ended(-signal.SIGKILL, was_stopped=True, out_of_memory=False)
             environment["STOKER_RESTART_COUNT"] = str(self.request["number"] - 1 + restart)
-            program = self._start(command, environment)
+            program = self._program = self._start(command, environment)
             self._tell(seen="UP", program_pid=program.pid)
             self._watch = None
             ended = program.wait(self._must_stop_or_is_quiet, self._wake, self.request["grace_seconds"])
             self._steps.pass_on()
+            if self._work.excess:
+                self._failure = self._work.failure(self._exit_code(ended))
+                break
             if ended.code == 0 or not self._may_restart(ended, program.pid) or ended.was_stopped:
                 break
             code = self._exit_code(ended)
@@ -193,6 +200,9 @@ class Supervisor:
     def _must_stop_or_is_quiet(self) -> bool:
         """Asked several times a second while the program runs: whether it must stop. Tells of its steps, and of a standstill."""
         self._steps.pass_on()
+        if not self._work.excess and self._work.holds_too_much() and self._program is not None:
+            self._say(f"it is ended: {self._work.excess}")
+            self._program.kill()  # at once: in the grace it would write on
         if os.path.exists(self.folder.ask_file):
             self._look_for_questions()
         if self.request["hang_seconds"]:
@@ -249,7 +259,9 @@ class Supervisor:
         self._failure = {}
         self._started_at = time.monotonic()
         try:
-            return Program(command, environment, self.folder.work, self.log, self.sandbox, self._readable())
+            return Program(
+                command, environment, self.folder.work, self.log, self.sandbox, self._readable(), self._limit
+            )
         except FileNotFoundError:
             raise CannotStart(f"there is no program {command[0]!r} on this machine") from None
         except PermissionError:
@@ -268,20 +280,6 @@ class Supervisor:
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._must_stop():
             time.sleep(0.05)
-
-    def _tidy(self) -> None:
-        """Keep a working directory into which the program has written, and say so; drop one that holds our copies only."""
-        try:
-            now = files_in(self.folder.work)
-        except OSError:
-            return  # when in doubt, keep it
-        written = sum(self._copies.get(path) != stamp for path, stamp in now.items())
-        if written:
-            self._say(f"wrote {written} file(s) to its working directory, kept at {self.folder.work}")
-        else:
-            from shutil import rmtree
-
-            rmtree(self.folder.work, ignore_errors=True)
 
     def _say_if_nothing_was_seen(self) -> None:
         """A program that was to be distributed, and trained where nobody looked, may have trained alone."""

@@ -163,6 +163,11 @@ _ROWS = (
         "make room there: df -h; keep fewer checkpoints",
         Blame.EITHER,
     ),
+    Failure(
+        "DISK_QUOTA",
+        "it held more in its working directory than a replica may",
+        "write to $STOKER_JOB_DIR, and keep fewer files; the admin can raise the limit: stoker config set job_disk_gb",
+    ),
     Failure("QUOTA", "a disk quota is used up", "remove files, or have the quota raised"),
     Failure(
         "SANDBOX",

@@ -206,3 +206,6 @@ class NoLines:
     def append(self, attempt: str, replica: str, lines: Sequence[Mapping[str, Any]]) -> int:
         """Nothing to keep."""
         return 0
+
+    def end(self, attempt: str, replica: str) -> None:
+        """Nothing to say."""

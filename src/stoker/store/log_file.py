@@ -25,6 +25,7 @@ from typing import IO, Any, NamedTuple
 from stoker.clock import Clock
 
 from .log_index import BLOCK_BYTES, LogIndex
+from .log_limit import LogLimit, shortened
 
 _HEAD = re.compile(rb'\{"a": ("[^"]*"), "r": ("[^"]*"), "n": (\d+), "t": ([^,]+), (?:"at": (\d+), )?"s"')
 _READ_BYTES = 1 << 19
@@ -48,8 +49,9 @@ class LogLine(NamedTuple):
 class LogFile:
     """One job's lines. Safe to use from any thread."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, limit: LogLimit | None = None) -> None:
         self._path = path
+        self._limit = limit or LogLimit(0.0, clock)
         self._clock = clock
         self._lock = threading.Lock()
         self._size = 0  # so much of the file is known
@@ -71,18 +73,34 @@ class LogFile:
                 if line["n"] > last:
                     last = line["n"]
                     new.append(line)
-            if not new:
-                return last, False
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with open(self._path, "ab", buffering=0) as file:
-                begin = file.tell()
-                data, blocks, moment = self._written(attempt, replica, new, begin)
-                _write_whole(file, data, begin)
-            for offset, before in blocks:
-                self._index.add(offset, before)
-            self._moment, self._size = moment, begin + len(data)
+            if self._limit.is_reached(self._size):
+                new = self._limit.instead((attempt, replica), new)
+            self._add(attempt, replica, new)
             self._numbers[attempt, replica] = last
-            return last, True
+            return last, bool(new)
+
+    def end(self, attempt: str, replica: str) -> bool:
+        """A replica has no more lines: add what is to be said of those that are not kept. Returns whether there was any."""
+        with self._lock:
+            new = self._limit.end((attempt, replica))
+            self._add(attempt, replica, new)
+            return bool(new)
+
+    def is_full(self) -> bool:
+        """Whether it holds as much as is kept, as far as is known. Waits for nobody."""
+        return self._limit.is_reached(self._size)
+
+    def _add(self, attempt: str, replica: str, lines: list[Mapping[str, Any]]) -> None:
+        if not lines:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._path, "ab", buffering=0) as file:
+            begin = file.tell()
+            data, blocks, moment = self._written(attempt, replica, lines, begin)
+            _write_whole(file, data, begin)
+        for offset, before in blocks:
+            self._index.add(offset, before)
+        self._moment, self._size = moment, begin + len(data)
 
     def last_number(self, attempt: str, replica: str) -> int:
         """The number of the last line that is kept of a replica."""
@@ -139,7 +157,7 @@ class LogFile:
             follows = max(moment + 1, printed)
             moment = max(moment + 1, earliest, min(printed, now))
             at = "" if moment == follows else f'"at": {moment}, '
-            text = f'{head}{line["n"]}, "t": {line["t"]!r}, {at}"s": "{line["s"]}", "m": {quoted(line["m"])}}}\n'
+            text = f'{head}{line["n"]}, "t": {line["t"]!r}, {at}"s": "{line["s"]}", "m": {quoted(shortened(line["m"]))}}}\n'
             offset += len(text)  # all of it is ASCII
             parts.append(text)
         return "".join(parts).encode(), blocks, moment
@@ -157,6 +175,8 @@ class LogFile:
             return False
         if size < self._size:  # it was forgotten meanwhile
             self._numbers, self._index, self._moment, self._size = {}, LogIndex(), 0, 0
+        if not size:
+            return False
         numbers: dict[tuple[bytes, bytes], bytes] = {}
         index, offset, moment = self._index, self._size, self._moment
         with open(self._path, "rb") as file:

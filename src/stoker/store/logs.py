@@ -6,9 +6,11 @@ is what was found of their processes.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,12 +19,16 @@ from stoker.clock import Clock, SystemClock
 from stoker.core.ids import job_of_attempt
 
 from .log_file import LogFile, LogLine, read_lines
+from .log_limit import LogLimit
 
 STEPS, PROFILE = "steps", "profile"
 """The streams of what programs tell of their steps, and of what was found of their processes. runtime/ has the same."""
 
 ASIDE = (STEPS, PROFILE)
 """They are no output."""
+
+ASIDE_SHARE = 0.25
+"""Of what is kept of a job's output, so much is kept of each of them as well."""
 
 MOST_REMEMBERED = 2000
 """So many jobs' numbers and indexes are in memory, those last used; another's are read from its file again."""
@@ -37,9 +43,11 @@ class Logs:
         clock: Clock | None = None,
         *,
         most_remembered: int = MOST_REMEMBERED,
+        most_bytes: float = 0.0,
         writes: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`writes`: whether it is this server that writes them."""
+        """`most_bytes`: of a job's output; 0 is no limit. `writes`: whether it is this server that writes them."""
+        self._most_bytes = most_bytes
         self._writes = writes
         self._folder = folder
         self._clock = clock or SystemClock()
@@ -58,9 +66,31 @@ class Logs:
             told = [line for line in lines if line["s"] == stream]
             number = max(number, self._file(_aside(job, stream)).append(attempt, replica, told)[0])
         if is_news:
-            for ring in self._listeners:
-                ring(job)
+            self._ring(job)
         return number
+
+    def end(self, attempt: str, replica: str) -> None:
+        """A replica has no more lines: say what was left out of them, if anything was."""
+        job = job_of_attempt(attempt)
+        if self._file(job).end(attempt, replica):
+            self._ring(job)
+
+    def kept_for_good(self, attempt: str, replica: str) -> int:
+        """The number of the last line of a replica that is kept, also if the machine loses its power now."""
+        last = self.last_number(attempt, replica)
+        for name in _files(job_of_attempt(attempt)):
+            with suppress(FileNotFoundError), open(self._path(name), "rb") as file:
+                os.fsync(file.fileno())
+        return last
+
+    def is_full(self, job: str) -> bool:
+        """Whether of a job's output nothing more is kept."""
+        return self._file(job).is_full()
+
+    def lost_after(self, attempt: str, replica: str, shipped: int) -> int | None:
+        """The number after which lines are missing that a replica had shipped once, such as by a backup; None: none are."""
+        last = self.last_number(attempt, replica)
+        return last if last < shipped and not self.is_full(job_of_attempt(attempt)) else None
 
     def last_number(self, attempt: str, replica: str) -> int:
         """The number of the last line that is kept of a replica."""
@@ -102,11 +132,18 @@ class Logs:
         """Call `ring(job)` whenever a job has new lines."""
         self._listeners.append(ring)
 
+    def _ring(self, job: str) -> None:
+        for ring in self._listeners:
+            ring(job)
+
     def _file(self, job: str) -> LogFile:
         with self._lock:
             found = self._used.get(job)
             if found is None:
-                found = self._used[job] = LogFile(self._path(job), self._clock)
+                is_aside = "." in job
+                most = self._most_bytes * (ASIDE_SHARE if is_aside else 1.0)
+                limit = LogLimit(most, self._clock, is_told=not is_aside)
+                found = self._used[job] = LogFile(self._path(job), self._clock, limit)
             self._recent[job] = found
             self._recent.move_to_end(job)
             if len(self._recent) > self._most:

@@ -263,3 +263,17 @@ def test_a_token_of_another_server_is_no_token_here(replicas: TestClient, tmp_pa
     header = {"Authorization": f"Bearer {other.tokens.of_attempt('p/j.1')}"}
     assert replicas.post(f"{CHIEF}/lines", json={}, headers=header).status_code == 401
     other.store.close()
+
+
+def test_lines_that_the_server_has_lost_are_asked_for_before_any_others_are_kept(
+    replicas: TestClient, stoker: Stoker, tmp_path: Path
+) -> None:
+    first = {"after": 0, "lines": [a_line(1, "a"), a_line(2, "b")]}
+    assert replicas.post(f"{CHIEF}/lines", json=first).json() == {}
+    for path in stoker.config.home.glob("logs/*/*.jsonl"):
+        path.unlink()
+    last = {"after": 2, "lines": [a_line(3, "c")], "seen": "SUCCEEDED"}
+    assert replicas.post(f"{CHIEF}/report", json=last).json() == {"after": 0}
+    assert replicas.post(f"{CHIEF}/lines", json=first).json() == {}
+    assert replicas.post(f"{CHIEF}/lines", json={"after": 2, "lines": [a_line(3, "c")]}).json() == {}
+    assert [line.text for line in stoker.services.logs.read("p/j")] == ["a", "b", "c"]

@@ -7,6 +7,7 @@ Writes of an attempt that has ended are refused: another one may have taken its 
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any
 
@@ -16,18 +17,22 @@ from starlette.responses import Response
 from stoker.api.bell import wait
 from stoker.api.download import file_response
 from stoker.api.pools import Route, in_thread
-from stoker.api.services import Services, read_json, services
+from stoker.api.services import Services, json_of, read_body, read_json, services
 from stoker.control.enact import launch_files
 from stoker.core.changes import Note
 from stoker.core.errors import BadSpec, Conflict, NotFound, Violation
 from stoker.core.ids import job_id, job_of_attempt
 from stoker.core.job import Attempt, Replica
-from stoker.core.states import AttemptState, ReplicaState, Standing
+from stoker.core.states import FINAL_REPLICA_STATES, AttemptState, ReplicaState, Standing
 from stoker.core.world import tells_news
 from stoker.store.files import write_errors
 from stoker.store.logs import ASIDE
 
 JOIN_SECONDS = 30.0
+MOST_LINES_BYTES = 2 << 20
+"""A supervisor ships a quarter of a MiB at a time, and seldom a MiB."""
+
+_FULL_BYTES_PER_SECOND = 1 << 20  # of a job of which no more is kept: it could post for ever
 _MOST_MESSAGE_CHARACTERS = 4000
 _MOST_SIGN_CHARACTERS = 40
 _MOST_EVIDENCE_CHARACTERS = 500
@@ -63,19 +68,18 @@ def beat(project: str, number: str, replica: str, request: Request) -> Any:
 @router.post("/lines")
 async def lines(project: str, number: str, replica: str, request: Request) -> Any:
     """Keep lines of output."""
-    body = await read_json(request)
-    await in_thread(_keep_lines, services(request), job_id(project, number), replica, body)
-    return {}
+    _, answer = await _take_lines(services(request), job_id(project, number), replica, request)
+    return answer
 
 
 @router.post("/report")
 async def report(project: str, number: str, replica: str, request: Request) -> Any:
     """Note what became of a replica, after the lines that come with it."""
-    body = await read_json(request)
     site, attempt = services(request), job_id(project, number)
-    await in_thread(_keep_lines, site, attempt, replica, body)
-    await in_thread(_report, site, attempt, replica, body)
-    return {}
+    body, answer = await _take_lines(site, attempt, replica, request)
+    if not answer:
+        await in_thread(_report, site, attempt, replica, body)
+    return answer
 
 
 @router.get("/files/{file}")
@@ -113,13 +117,34 @@ def _replica(attempt: Attempt, name: str) -> Replica:
     raise NotFound(f"attempt {attempt.id} has no replica {name}")
 
 
-def _keep_lines(site: Services, attempt: str, replica: str, body: Any) -> None:
+async def _take_lines(site: Services, attempt: str, replica: str, request: Request) -> tuple[Any, dict[str, int]]:
+    """Keep the lines of a request: one request of a job at a time. Returns its body, and the answer."""
+    job = job_of_attempt(attempt)
+    async with site.turns.of(job) as turn:
+        raw = await read_body(request, MOST_LINES_BYTES)
+        async with turn:
+            body = await json_of(request, raw)
+            answer = await in_thread(_keep_lines, site, attempt, replica, body)
+            if site.logs.is_full(job):
+                await asyncio.sleep(len(raw) / _FULL_BYTES_PER_SECOND)
+    return body, answer
+
+
+def _keep_lines(site: Services, attempt: str, replica: str, body: Any) -> dict[str, int]:
+    """Keep them. Returns what the replica has to be told: `after` which number lines are lost, so that it ships them again."""
     _heard(site, attempt, replica)
     found = body.get("lines", []) if isinstance(body, dict) else None
     if not isinstance(found, list) or not all(map(_is_line, found)):
         raise BadSpec([Violation("lines", "a list of {n, t, s, m} is needed")])
     with write_errors(f"the log of {attempt}"):  # a full disk: the replica keeps its lines, and ships them again
+        shipped = body.get("after")
+        lost = site.logs.lost_after(attempt, replica, shipped) if isinstance(shipped, int) else None
+        if lost is not None:
+            return {"after": lost}
         site.logs.append(attempt, replica, found)
+        if body.get("seen") in list(FINAL_REPLICA_STATES):  # be it what it may
+            site.logs.end(attempt, replica)
+    return {}
 
 
 def _is_line(line: Any) -> bool:

@@ -34,6 +34,7 @@ from .isolation import LEVEL_0, Isolation
 from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
 from .log_file import read_log
 from .old_runs import KEEP_RUNS_DAYS, OldRuns, attempts_in
+from .spent_logs import Kept, SpentLogs
 
 HOST = "127.0.0.1"
 _ORPHANS_SECONDS = 10.0
@@ -55,11 +56,16 @@ class LocalEngine:
         uv: str,
         isolation: Isolation = LEVEL_0,
         keep_runs_days: float = KEEP_RUNS_DAYS,
+        kept: Kept | None = None,
     ) -> None:
-        """`token`: attempt id → the token its replicas may use. `runtime`: the zipapp. `server_url`: empty, if said later."""
+        """`token`: attempt id → the token its replicas may use. `runtime`: the zipapp. `server_url`: empty, if said later.
+
+        `kept`: what the server has of a replica's lines; without it their logs stay where they are.
+        """
         self._runs = home / "runs"
         self.isolation = isolation
         self._old_runs = OldRuns(self._runs, keep_runs_days)
+        self._spent_logs = SpentLogs(self._runs, kept) if kept is not None else None
         self._cache = home / "cache"
         self._nodes = tuple(nodes)
         self._runtime = runtime
@@ -167,6 +173,10 @@ class LocalEngine:
         for attempt in attempts_in(self._runs):
             folders = self._folders(attempt)
             strays = [f for f in folders if attempt not in live and not _has_ended(f) and _may_run(f)]
+            if (
+                attempt not in live and self._spent_logs is not None
+            ):  # those of whom an earlier server did not come to it
+                self._spent_logs.add(folders)
             if strays:
                 _log.warning("%s may run and is not live: it is ended", attempt)
                 self.stop(attempt, force=True)
@@ -182,7 +192,12 @@ class LocalEngine:
         return read_log(self._folder(attempt, replica).log_file, after)
 
     def forget(self, attempt: str) -> None:
-        """The folders stay: they answer for the attempt if it is asked about again, and hold what programs wrote there."""
+        """The folders stay: they answer for the attempt if it is asked about again, and hold what programs wrote there.
+
+        Of their lines the server has all, and keeps the only copy.
+        """
+        if self._spent_logs is not None:
+            self._spent_logs.add(self._folders(attempt))
         for folder in self._folders(attempt):
             child = self._spawned.pop(f"{attempt}/{os.path.basename(folder.path)}", None)
             if child is not None:

@@ -10,6 +10,7 @@ from typing import IO, Any
 from ..status import text_of
 
 _NEAR_BYTES = 1 << 16
+_HIGHEST = 1 << 62
 
 
 def read_log(path: str, after: int) -> Iterator[dict[str, Any]]:
@@ -23,6 +24,19 @@ def read_log(path: str, after: int) -> Iterator[dict[str, Any]]:
                     yield record
     except FileNotFoundError:
         return
+
+
+def last_number(path: str) -> int:
+    """The number of the last record; 0: there is none."""
+    last = 0
+    try:
+        with open(path, "rb") as file:
+            file.seek(_place_before(file, _HIGHEST))
+            for record in filter(None, map(_record, file)):
+                last = max(last, record["n"])
+    except FileNotFoundError:
+        pass
+    return last
 
 
 def _place_before(file: IO[bytes], after: int) -> int:

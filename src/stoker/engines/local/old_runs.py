@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ class OldRuns:
             folder = self._runs / attempt
             try:
                 if now - _last_news(folder) > self._keep_seconds and not _lives(folder):
-                    shutil.rmtree(folder)
+                    remove(folder)
                     removed.append(attempt)
             except OSError as error:
                 _log.warning("the old folder %s cannot be removed: %s", folder, error)
@@ -53,6 +54,16 @@ class OldRuns:
             with suppress(OSError):
                 folder.parent.rmdir()  # of a project that has no other
         return removed
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, whatever a program has left in it. Raises OSError."""
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):  # folders that are nested too deeply for Python
+        done = subprocess.run(["rm", "-rf", "--", str(folder)], capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(done.stderr.strip()[:500]) from None
 
 
 def _last_news(folder: Path) -> float:
