@@ -24,6 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"control"}),
     frozenset({"api", "console", "simulate"}),
     frozenset({"app"}),
+    frozenset({"server"}),
     frozenset({"cli"}),
 )
 """The rooms from the ground up. An import goes down, or stays in its room."""

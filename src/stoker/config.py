@@ -365,8 +365,11 @@ def _read_file(path: Path) -> Mapping[str, Any]:
 
     try:
         read = yaml.safe_load(path.read_text()) or {}
-    except (yaml.YAMLError, OSError, RecursionError, UnicodeDecodeError) as error:
-        raise BadSpec([Violation(str(path), f"cannot be read as YAML: {error}")]) from error
+    except (yaml.YAMLError, OSError, RecursionError, ValueError, TypeError) as error:
+        raise BadSpec(
+            [Violation(str(path), f"cannot be read as YAML: {' '.join(str(error).split())}")],
+            fix="put it right, bring it back from a backup, or remove it: then every setting has its default",
+        ) from error
     if not isinstance(read, dict):
         raise BadSpec([Violation(str(path), "a table of settings is needed")])
     return read
