@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -169,6 +169,12 @@ def _tied(
     for engine in engines.values():
         engine.listen(loop.ring)
 
+    def folder_problem(folders: Sequence[str]) -> str:
+        try:
+            return isolation.problem(folders)
+        except OSError as error:  # somebody moves them about just now
+            return f"{error.filename} cannot be looked at: {error.strerror}"
+
     def check_new_jobs() -> None:
         unknown.check()
         room.check(home, "new jobs")
@@ -190,7 +196,7 @@ def _tied(
             clock=clock,
             images=images,
             check_room=check_new_jobs,
-            folder_problem=lambda spec: isolation.problem(enact.folders(spec)) if nodes else "",
+            folder_problem=lambda spec: folder_problem(enact.folders(spec)) if nodes else "",
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,15 +18,16 @@ _BLOCK_BYTES = 1 << 20
 class Ballast:
     """The file, and when it is made and dropped. Only the server that has the home's lock may do either."""
 
-    def __init__(self, home: Path, reserve_mb: float) -> None:
+    def __init__(self, home: Path, reserve_mb: float, free: Callable[[Path], int] = free_bytes) -> None:
         """`reserve_mb`: what is to stay free beside it."""
         self._path = home / "ballast.bin"
+        self._free = free
         self._wanted_bytes = reserve_mb * 1_000_000 + 2 * BALLAST_BYTES
 
     def drop(self) -> bool:
         """Give the room back, if there is hardly any left. Returns whether that was done."""
         try:
-            if not self._path.exists() or free_bytes(self._path.parent) >= BALLAST_BYTES // 2:
+            if not self._path.exists() or self._free(self._path.parent) >= BALLAST_BYTES // 2:
                 return False
             self._path.unlink()
         except OSError:
@@ -36,7 +38,7 @@ class Ballast:
         """Make the file, if it is not there and there is room enough. Random bytes: no file system makes less of them."""
         part = self._path.with_suffix(".part")
         try:
-            if self._path.exists() or free_bytes(self._path.parent) < self._wanted_bytes:
+            if self._path.exists() or self._free(self._path.parent) < self._wanted_bytes:
                 return
             with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 for _ in range(BALLAST_BYTES // _BLOCK_BYTES):

@@ -28,6 +28,8 @@ _SENT = re.compile(r"(?:.*/)?[0-9a-f]{64}/[^/]+")
 SENT_BUCKETS = ("stoker-source", "stoker-staging")
 """Where the client puts what a job needs, below the digest of its content: who does not know the content cannot name it."""
 
+_OF_KERNEL = ("/proc", "/sys", "/dev")
+
 _PART = re.compile(r"\..*\.[0-9a-f]{8}\.part", re.DOTALL)
 LONGEST_NAME_BYTES = 1024 + 80  # of an object, and of a scheme and a bucket before it
 _LONGEST_PART_OF_NAME_BYTES = 255
@@ -80,6 +82,15 @@ def _is_too_long(uri: str) -> bool:
     """Whether no disk could hold a file of this name. An object of a bucket has at most 1024 bytes anyway (Cloud Storage)."""
     name = uri.encode(errors="replace")
     return len(name) > LONGEST_NAME_BYTES or any(len(part) > _LONGEST_PART_OF_NAME_BYTES for part in name.split(b"/"))
+
+
+def _is_of_kernel(path: str) -> bool:
+    """Whether a path is below what the kernel makes up, by its name or by links: there every process sees another one's files."""
+    try:
+        names = (os.path.normpath(path), os.path.realpath(path))
+    except OSError:
+        return True  # a link that cannot even be read: of a process, or of another user
+    return any(f"/{name.lstrip('/')}/".startswith(tuple(f"{folder}/" for folder in _OF_KERNEL)) for name in names)
 
 
 def part_path(path: Path) -> Path:
@@ -169,6 +180,9 @@ class Files:
             if uri.startswith("/") and "\x00" not in uri and ".." not in uri.split("/"):
                 if self._only is not None:
                     raise NotFound(f"this token opens no path of the server such as {uri[:80]!r}")
+                if _is_of_kernel(uri):
+                    problem = f"{uri[:80]!r} leads below {', '.join(_OF_KERNEL)}, where nothing is kept: choose another folder"
+                    raise BadSpec([Violation("uri", problem)])
                 return Place(uri, Path(uri))
             raise BadSpec([Violation("uri", f"{uri!r} is neither gs://BUCKET/…, s3://BUCKET/… nor an absolute path")])
         scheme, bucket, name = match[1], match[2], match[3] or ""
@@ -201,7 +215,7 @@ class Files:
         """Whether there is such a file. Raises Unavailable if the cloud cannot be asked."""
         place = self.place(uri)
         if place.path is not None:
-            return place.path.is_file()
+            return os.path.isfile(place.path)  # not for who may not look
         with cloud_errors(uri):
             return bool(self._cloud(uri).isfile(uri))
 
