@@ -184,6 +184,7 @@ def a_house(
     engine = engine or FakeEngine(nodes(text, **node), clock)
     seen = ForwardClock(clock)
     store = store or MemoryStore(seen)
+    seen.go_on_from(store.last_moment())
     logs = Logs(folder / "logs")
     files = Files(folder / "buckets", buckets={}, keep_buckets_here=True)
     rules = rules_of(site or Site())

@@ -360,6 +360,9 @@ def write_setting(config: Config, name: str, text: str | None) -> None:
     temporary.replace(path)
 
 
+_FILE_FIX = "put it right, bring it back from a backup, or remove it: then every setting has its default"
+
+
 def _read_file(path: Path) -> Mapping[str, Any]:
     import yaml
 
@@ -368,10 +371,10 @@ def _read_file(path: Path) -> Mapping[str, Any]:
     except (yaml.YAMLError, OSError, RecursionError, ValueError, TypeError) as error:
         raise BadSpec(
             [Violation(str(path), f"cannot be read as YAML: {' '.join(str(error).split())}")],
-            fix="put it right, bring it back from a backup, or remove it: then every setting has its default",
+            fix=_FILE_FIX,
         ) from error
     if not isinstance(read, dict):
-        raise BadSpec([Violation(str(path), "a table of settings is needed")])
+        raise BadSpec([Violation(str(path), "a table of settings is needed")], fix=_FILE_FIX)
     return read
 
 
