@@ -375,6 +375,21 @@ def test_a_runtime_that_is_damaged_while_the_server_runs_is_packed_again(
     assert run(engine, python("print('hello')")).state is ReplicaState.SUCCEEDED
 
 
+def test_a_replica_whose_runtime_is_gone_when_it_has_failed_is_lost_and_says_why(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    flag = tmp_path / "end"
+    script = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nsys.exit(3)"
+    engine.start(engine.render(python(script, str(flag))))
+    until(engine, ReplicaState.UP)
+    (runtime,) = (tmp_path / "cache").glob("runtime-*.pyz")
+    runtime.write_bytes(b"")
+    flag.touch()
+    seen = until(engine, *FINAL_REPLICA_STATES)
+    assert seen.state is ReplicaState.LOST and "the runtime was damaged while this ran" in seen.message
+    assert "Traceback" not in (tmp_path / FOLDER / "supervisor.err").read_text()
+
+
 def test_the_address_of_the_server_is_written_again_when_it_is_damaged(engine: LocalEngine, tmp_path: Path) -> None:
     file = tmp_path / "cache" / "server-url"
     file.write_bytes(b"\xff\xfe\x00")

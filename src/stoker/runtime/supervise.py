@@ -390,6 +390,13 @@ def main(path: str) -> int:
     supervisor = Supervisor(folder)
     try:
         supervisor.supervise()
+    except (
+        ImportError,
+        EOFError,
+    ) as error:  # our own archive was removed or cut while we ran: no fault of the program's
+        complain(f"a part of the runtime cannot be read any more: {error}")
+        supervisor._end(seen="LOST", message=f"the runtime was damaged while this ran: {error}")
+        return 1
     except Exception as error:
         complain(f"the supervisor failed: {error!r}")
         supervisor._end(seen="FAILED", message=f"the supervisor failed: {error!r}")
