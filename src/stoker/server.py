@@ -44,7 +44,7 @@ SWITCH_SECONDS = 0.001
 to thread, and each row of a database is a chance to wait."""
 
 FIRST_PAUSE_SECONDS = 0.25
-LONGEST_PAUSE_SECONDS = 5.0
+LONGEST_PAUSE_SECONDS = 2.0
 """Between two tries of a server that cannot begin yet."""
 
 _M_ARENA_MAX = -8  # malloc.h of glibc

@@ -288,12 +288,8 @@ class Supervisor:
         asked = self.request["env"].get("STOKER_DISTRIBUTE", "none")
         trains = self.request["role"] in ("chief", "worker")
         is_shared = not self.request["is_alone"] or len(self.request["devices"]) > 1
-        if (
-            asked != "none"
-            and trains
-            and is_shared
-            and not os.path.exists(os.path.join(self.folder.beat_folder, SEEN_FILE))
-        ):
+        was_seen = os.path.exists(os.path.join(self.folder.beat_folder, SEEN_FILE))
+        if asked != "none" and trains and is_shared and not was_seen:
             self._say(f"nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute {asked})")
 
     def _must_stop(self) -> bool:
