@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stoker.clock import ManualClock
+from stoker.clock import ForwardClock, ManualClock
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
 from stoker.control.loop import Loop
@@ -182,7 +182,9 @@ def a_house(
     """A control plane on these nodes; on a store and an engine that were there before, as after a restart of the server."""
     clock = clock or ManualClock()
     engine = engine or FakeEngine(nodes(text, **node), clock)
-    store = store or MemoryStore(clock)
+    seen = ForwardClock(clock)
+    store = store or MemoryStore(seen)
+    seen.go_on_from(store.last_moment())
     logs = Logs(folder / "logs")
     files = Files(folder / "buckets", buckets={}, keep_buckets_here=True)
     rules = rules_of(site or Site())
@@ -192,7 +194,7 @@ def a_house(
         files=files,
         runtimes=Runtimes(default="python", by_version={}),
     )
-    loop = Loop(store=store, logs=logs, engines={"fake": engine}, rules=rules, enact=enact, clock=clock, elastic=engine)
-    commands = Commands(store=store, files=files, rules=rules, clock=clock, rehearsal_engine="fake")
+    loop = Loop(store=store, logs=logs, engines={"fake": engine}, rules=rules, enact=enact, clock=seen, elastic=engine)
+    commands = Commands(store=store, files=files, rules=rules, clock=seen, rehearsal_engine="fake")
     loop.tick()
     return House(engine, clock, store, loop, commands, logs, made=made)

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import json
 import logging
 import os
-import resource
 import shlex
 import shutil
-import socket
 import sys
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import psutil
-
-from stoker import __version__
-from stoker.api.auth import LOOPBACK_NAMES, Tokens, allowed_hosts, read_or_make_tokens
+from stoker.api.auth import Tokens, read_or_make_tokens
 from stoker.api.bell import Bell
 from stoker.api.services import Services
-from stoker.clock import Clock, SystemClock
+from stoker.clock import Clock, ForwardClock, SystemClock
 from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
-from stoker.control.leading import Leading
 from stoker.control.live import LiveWorld
 from stoker.control.loop import Loop
 from stoker.control.queue import Queue
 from stoker.control.queue_limit import QueueLimit
 from stoker.control.replica_limits import limits_of
 from stoker.control.site_file import read_site
+from stoker.control.unknown import Unknown
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
 from stoker.core.site import Pool
@@ -51,12 +41,10 @@ from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
 from stoker.store.base import Store
 from stoker.store.files import Files, has_cloud_credentials
-from stoker.store.lead import lead_of
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
 from stoker.store.project_disk import ProjectDisk
-from stoker.store.restore import check_whole
 from stoker.store.room import Room
 from stoker.store.sql import SqlStore
 
@@ -69,6 +57,9 @@ SWITCH_SECONDS = 0.001
 to thread, and each row of a database is a chance to wait."""
 
 _M_ARENA_MAX = -8  # malloc.h of glibc
+CLOCK_SECONDS = 60.0
+"""By so much the clocks of two machines may differ before anybody is told."""
+
 _log = logging.getLogger("stoker")
 
 
@@ -92,14 +83,39 @@ def build(
     driver: Driver | None = None,
     upgrade: bool = True,
     leads: Callable[[], bool] = lambda: True,
+    forget_unknown: bool = False,
 ) -> Stoker:
     """Tie a Stoker together.
 
     `url`: where its replicas will reach it; empty, if that is said later. `upgrade`: whether it may bring the database's
-    schema up to date. `leads`: whether it may write now.
+    schema up to date. `leads`: whether it may write now. `forget_unknown`: see control/unknown.py. Raises NotYet, and leaves
+    nothing behind that runs, if the database or its disk is not there now.
     """
-    home, clock = config.home, clock or SystemClock()
-    tokens = read_or_make_tokens(home, clock, writes=leads)
+    home, machine_clock = config.home, clock or SystemClock()
+    clock = ForwardClock(machine_clock)
+    tokens = read_or_make_tokens(
+        home, machine_clock, writes=leads
+    )  # a token's end is not put off by what was written once
+    store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
+    try:
+        return _tied(config, clock, tokens, store, url=url, driver=driver, leads=leads, forget_unknown=forget_unknown)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _tied(
+    config: Config,
+    clock: ForwardClock,
+    tokens: Tokens,
+    store: SqlStore,
+    *,
+    url: str,
+    driver: Driver | None,
+    leads: Callable[[], bool],
+    forget_unknown: bool,
+) -> Stoker:
+    home = config.home
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
@@ -130,10 +146,11 @@ def build(
             f"the site file has pools ({', '.join(pools)}), and no engine here orders machines",
             fix="stoker up --engine ray --address HOST:PORT, or take the pools out of the site file",
         )
-    store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     files = make_files(config, isolation)
     room = Room(config["reserve_mb"])
     objects = Objects(files, home, room)
+    unknown = Unknown(home=home, store=store, logs=logs, engines=engines, forget=forget_unknown)
+    ahead_seconds = 0.0
     images = {pattern: (sys.executable,) for pattern in PREBUILT}
     images |= {image: tuple(shlex.split(command)) for image, command in config["images"].items()}
     enact = Enact(
@@ -155,6 +172,21 @@ def build(
     )
     for engine in engines.values():
         engine.listen(loop.ring)
+
+    def folder_problem(folders: Sequence[str]) -> str:
+        try:
+            return isolation.problem(folders)
+        except OSError as error:  # somebody moves them about just now
+            return f"{error.filename} cannot be looked at: {error.strerror}"
+
+    def check_new_jobs() -> None:
+        unknown.check()
+        room.check(home, "new jobs")
+
+    def problems() -> list[str]:
+        of_engines = [engine.problem() for engine in engines.values()]
+        return [*filter(None, (unknown.problem(), room.problem(home), _clock_problem(ahead_seconds), *of_engines))]
+
     bell = Bell()
     store.listen(bell.ring)
     logs.listen(bell.ring_for)
@@ -167,9 +199,9 @@ def build(
             rules=rules,
             clock=clock,
             images=images,
-            check_room=lambda: room.check(home, "new jobs"),
+            check_room=check_new_jobs,
             check_project=ProjectDisk(home, config["project_disk_gb"] * 1e9).check,
-            folder_problem=lambda spec: isolation.problem(enact.folders(spec)) if nodes else "",
+            folder_problem=lambda spec: folder_problem(enact.folders(spec)) if nodes else "",
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),
@@ -180,7 +212,8 @@ def build(
         objects=objects,
         uploads=Uploads(home / "uploads", objects, clock),
         engines=dict(engines),
-        problems=lambda: [problem for engine in engines.values() if (problem := engine.problem())],
+        problems=problems,
+        unknown=unknown,
         leases=loop.leases,
         isolation=isolation,
         bell=bell,
@@ -189,151 +222,23 @@ def build(
     )
 
     def take_over(url: str) -> None:
+        nonlocal ahead_seconds
+        ahead_seconds = clock.go_on_from(store.last_moment())
+        unknown.look()
+        spared = frozenset() if unknown.is_chosen else unknown.ids
         world = store.world()
         for name, engine in engines.items():
             engine.be_found_at(url)
             live = [attempt.id for attempt in world.attempts.values() if attempt.engine == name]
-            engine.adopt(live, [node for node in world.nodes.values() if node.engine == name and not node.pool])
+            seen = [node for node in world.nodes.values() if node.engine == name and not node.pool]
+            engine.adopt(live, seen, unknown=spared)
+        if unknown.is_chosen:
+            unknown.put_away()
+        loop.hold = config["hold"] or bool(unknown.ids)
+        for problem in filter(None, (unknown.problem(), _clock_problem(ahead_seconds))):
+            _log.error("%s", problem)
 
     return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services, take_over=take_over)
-
-
-def serve(config: Config, *, standby: bool = False) -> None:
-    """Run the server until it is told to end. `standby`: also while another leads. Raises Unavailable if it cannot start."""
-    import uvicorn
-
-    from stoker.api.app import make_app
-    from stoker.api.protocol import PatientProtocol
-    from stoker.api.server import Server
-
-    keep_one_arena()
-    home = config.home
-    lead = lead_of(home, config["database"])
-    is_first = lead.take()
-    check_whole(home)
-    if not is_first and not standby:
-        raise Unavailable(
-            f"another server uses {config.shown_database} already",
-            fix="stoker status shows it; stoker up --standby takes over from it; or set STOKER_HOME to another folder",
-        )
-    listening = listen(config)
-    host, port = config["host"], listening.getsockname()[1]
-    check_exposure(config)
-    url = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
-    leading: Leading | None = None
-    stoker = build(config, upgrade=is_first, leads=lambda: leading is not None and leading.leads())
-    server: Server | None = None
-
-    def shut_down() -> None:
-        if server is not None:
-            server.should_exit = True
-        stoker.services.bell.closed = True
-        stoker.services.bell.ring()
-
-    services = replace(stoker.services, shut_down=shut_down)
-    app = make_app(services, stoker.tokens, allowed_hosts(host, port), needs_token=config["auth"])
-    server = Server(
-        uvicorn.Config(
-            app,
-            log_level="error",  # what strangers send is no news: a warning for each would fill the log
-            access_log=False,
-            timeout_graceful_shutdown=2,
-            server_header=False,
-            http=PatientProtocol,
-            loop="asyncio",  # also where uvloop happens to be installed: one loop, which is tested
-            ws="none",
-            proxy_headers=False,  # anybody can write X-Forwarded-For
-        )
-    )
-    about = {"url": url, "pid": os.getpid(), "version": __version__, "started_at": time.time(), "auth": config["auth"]}
-    mine = home / f"standby-{os.getpid()}.json"
-
-    def began() -> None:
-        stoker.take_over(url)
-        _write(home / "server.json", json.dumps(about))
-        mine.unlink(missing_ok=True)
-
-    leading = Leading(
-        lead=lead, store=stoker.store, loop=stoker.loop, who=url, began=began, looked=stoker.services.bell.ring
-    )
-    try:
-        if is_first:
-            leading.begin()
-        else:
-            home.mkdir(parents=True, exist_ok=True)
-            for left in home.glob("standby-*.json"):  # by one that was killed
-                if not psutil.pid_exists(_pid_in(left)):
-                    left.unlink(missing_ok=True)
-            _write(mine, json.dumps(about))
-        leading.start()
-        make_room_for_many()
-        does = "leads" if is_first else "stands by"
-        _log.warning("stoker %s listens on %s, home %s, and %s", __version__, url, home, does)
-        server.run(sockets=[listening])
-    finally:
-        for named in (mine, home / "server.json"):
-            if _pid_in(named) == os.getpid():
-                named.unlink(missing_ok=True)
-        leading.stop()
-        stoker.store.close()
-
-
-def keep_one_arena() -> None:
-    """Let all threads take memory from one place, where the C library can be told to (glibc). To be called before they start.
-
-    Otherwise each gets a place of its own, and fills it with gaps: under a crowd the server grew by 80 MB an hour. A second
-    place would save waiting for a lock, and one interpreter does not wait there.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
-
-
-def make_room_for_many() -> None:
-    """Serve as many at a time as the system lets us, and look for garbage only among what came after the start.
-
-    Every supervisor keeps a connection open, and the usual 1,024 files are soon used up. And what a server has read by now it
-    keeps: to look through it again and again would stop everybody for a tenth of a second each time.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
-    sys.setswitchinterval(SWITCH_SECONDS)
-
-
-def listen(config: Config) -> socket.socket:
-    """A listening socket. A port that nobody chose may give way to a free one; a chosen one that is busy is an error."""
-    host, port = config["host"], config["port"]
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    ports = [port] if config.values["port"].source != "default" else [port, 0]
-    for candidate in ports:
-        # The protocol is named so that asyncio sees TCP and sends answers at once (TCP_NODELAY), not 40 ms later.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host, candidate))
-            listening.listen(2048)
-            return listening
-        except OSError as error:
-            listening.close()
-            problem = error
-    raise Unavailable(
-        f"cannot listen on {host}:{port}: {problem.strerror or problem}",
-        fix="another program may use that port: choose another with --port, or 0 for any",
-    )
-
-
-def check_exposure(config: Config) -> None:
-    """Without a token nobody but this machine may reach the server. Raises Unavailable."""
-    is_loopback = config["host"] in (*LOOPBACK_NAMES, "::1") or config["host"].startswith("127.")
-    if not config["auth"] and not is_loopback:
-        raise Unavailable(
-            f"refusing to listen on {config['host']} without a token: anybody there could run code here",
-            fix="leave --no-auth out, or listen on 127.0.0.1",
-        )
 
 
 def isolation_of(config: Config) -> Isolation:
@@ -391,15 +296,11 @@ def _find_uv() -> str:
     return str(beside) if beside.exists() else shutil.which("uv") or "uv"
 
 
-def _pid_in(path: Path) -> int:
-    """The process that a file like server.json names; 0 for none."""
-    try:
-        return int(json.loads(path.read_text())["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text)
-    temporary.replace(path)
+def _clock_problem(ahead_seconds: float) -> str:
+    """What is wrong with this machine's clock, by what was written before; empty: nothing."""
+    if ahead_seconds < CLOCK_SECONDS:
+        return ""
+    return (
+        f"this machine's clock is {ahead_seconds / 60:,.0f} minutes behind the last moment that was written: time goes on from"
+        " there until the clock has caught up and the server is started again; set the clock, if it is wrong"
+    )

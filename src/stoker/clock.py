@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -28,6 +29,37 @@ class SystemClock:
     def now(self) -> float:
         """Seconds since the epoch."""
         return self._monotonic() + self._offset
+
+
+class ForwardClock:
+    """Another clock, never seen to go back: where it is set back, time goes on from where it was.
+
+    So no moment that is written lies before an earlier one, and no span between two of them is negative, also where the
+    earlier one was written by a server before this one. Safe to ask from any thread.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ahead_seconds = 0.0
+        self._last = float("-inf")
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        with self._lock:
+            now = self._clock.now() + self._ahead_seconds
+            if now < self._last:
+                self._ahead_seconds += self._last - now
+                now = self._last
+            self._last = now
+            return now
+
+    def go_on_from(self, moment: float) -> float:
+        """Be there at least: the last moment that was written. Returns by how many seconds this is ahead of the other clock."""
+        with self._lock:
+            self._last = max(self._last, moment)
+        self.now()
+        return self._ahead_seconds
 
 
 class ManualClock:

@@ -303,15 +303,21 @@ def write_setting(config: Config, name: str, text: str | None) -> None:
     temporary.replace(path)
 
 
+_FILE_FIX = "put it right, bring it back from a backup, or remove it: then every setting has its default"
+
+
 def _read_file(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
         read = yaml.safe_load(path.read_text()) or {}
-    except (yaml.YAMLError, OSError, RecursionError, UnicodeDecodeError) as error:
-        raise BadSpec([Violation(str(path), f"cannot be read as YAML: {error}")]) from error
+    except (yaml.YAMLError, OSError, RecursionError, ValueError, TypeError) as error:
+        raise BadSpec(
+            [Violation(str(path), f"cannot be read as YAML: {' '.join(str(error).split())}")],
+            fix=_FILE_FIX,
+        ) from error
     if not isinstance(read, dict):
-        raise BadSpec([Violation(str(path), "a table of settings is needed")])
+        raise BadSpec([Violation(str(path), "a table of settings is needed")], fix=_FILE_FIX)
     return read
 
 

@@ -154,6 +154,9 @@ def _check_database(database: Database, found: Findings) -> None:
     first, last, count = database.rows("SELECT min(n), max(n), count(*) FROM story")[0]
     if count and (first, last) != (1, count):
         found.others.append(f"the story has a gap: {count} lines from {first} to {last}")
+    back = database.rows("SELECT a.n, a.at, b.at FROM story a JOIN story b ON b.n = a.n + 1 WHERE b.at < a.at")
+    if back:
+        found.others.append(f"time goes back {len(back)} times in the story: {back[:3]}")
     for what, table, condition in (
         ("devices are held", "holdings", "1 = 1"),
         ("attempts live", "attempts", "live = 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -37,6 +38,20 @@ class Sqlite:
         """What a query finds."""
         with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as db:
             return db.execute(query).fetchall()
+
+    def keep(self, file: Path) -> None:
+        """Copy it as it is at one moment, while a server uses it."""
+        file.unlink(missing_ok=True)
+        with closing(sqlite3.connect(self._path)) as db, closing(sqlite3.connect(file)) as copy:
+            db.backup(copy)
+
+    def put(self, file: Path, *, aside: Path | None = None) -> None:
+        """Let it be another one, while no server runs. `aside`: where it is to be kept itself."""
+        if aside is not None:
+            self.keep(aside)
+        for part in self._path.parent.glob(f"{self._path.name}*"):
+            part.unlink()
+        shutil.copyfile(file, self._path)
 
     def problem(self) -> str:
         """What SQLite's own check says."""

@@ -9,15 +9,17 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
-from .databases import OnPostgresql
+from .databases import OnPostgresql, Sqlite
 from .rig import Rig
 
 Fault = Callable[[Rig, float], None]
 """What it hurts, and for how many seconds something is to be away."""
 
+_PATIENCE_SECONDS = 10.0
 _CLOCK_JUMPS = (-86_400, -3_600, -60, 60, 3_600, 86_400)
 
 
@@ -156,12 +158,99 @@ def database_away(rig: Rig, seconds: float) -> None:
     time.sleep(seconds)
     if rig.draw.random() < 0.3:
         rig.kill_server()
-        rig.start_server()  # it ends by itself, and says why
+        rig.start_server()  # it waits
         time.sleep(seconds)
         rig.kill_server()
     rig.database.server.start()
     if rig.server is not None:
         rig.measure_recovery(time.monotonic(), "one whose database is back")
+
+
+def database_away_at_start(rig: Rig, seconds: float) -> None:
+    """The database is away when the server starts: it waits, says for what, and goes on by itself."""
+    assert isinstance(rig.database, OnPostgresql)
+    rig.database.server.stop()
+    rig.kill_server()
+    rig.start_server()
+    if not rig.wait_for_server().waits:
+        rig.wrong.append("a server without its database does not say that it waits")
+    time.sleep(seconds)
+    rig.database.server.start()
+    rig.measure_recovery(time.monotonic(), "one that waited for its database")
+
+
+def kill_on_full_disk(rig: Rig, seconds: float) -> None:
+    """No byte free when the server is killed, nor when it starts; at times twice, so that nothing is kept back any more."""
+    for _ in range(rig.draw.choice((1, 2))):
+        rig.fill_disk()
+        rig.kill_server()
+        rig.fill_disk()
+        rig.start_server()
+        rig.wait_for_server()
+    time.sleep(seconds / 2)
+    rig.empty_disk()
+    rig.measure_recovery(time.monotonic(), "one that started on a full disk")
+
+
+def set_clock_back(rig: Rig, _: float) -> None:
+    """The server is killed, and starts at a moment that has been before."""
+    rig.kill_server()
+    rig.set_clock(rig.draw.choice([jump for jump in _CLOCK_JUMPS if jump < 0]) - rig.draw.randrange(60))
+
+
+def cut_cache(rig: Rig, seconds: float) -> None:
+    """The runtime and the server's address are cut, overwritten or removed; at times the server is killed and started then."""
+    for supervisor in rig.supervisors():
+        rig.may_be_hit(supervisor)  # what it has not read of the runtime yet is gone
+    for path in (rig.home / "cache").glob("runtime-*.pyz"):
+        _damage(rig, path)
+    _damage(rig, rig.home / "cache" / "server-url")
+    if rig.draw.random() < 0.5:
+        rig.kill_server()
+        rig.start_server()
+    rig.measure_recovery(time.monotonic(), "one whose cache was cut")
+
+
+def _damage(rig: Rig, path: Path) -> None:
+    content = path.read_bytes()
+    match rig.draw.choice(("removed", "cut", "overwritten")):
+        case "removed":
+            path.unlink()
+        case "cut":
+            os.truncate(path, rig.draw.randrange(len(content)))
+        case _:
+            path.write_bytes(rig.draw.randbytes(len(content)))
+
+
+def lose_end(rig: Rig, seconds: float) -> None:
+    """The database loses its end while programs run: they run on, nothing is started; then it is brought back."""
+    assert isinstance(rig.database, Sqlite)
+    rig.database.keep(rig.folder / "earlier")
+    known = {str(id) for (id,) in rig.database.rows("SELECT id FROM attempts")}
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while not (lost := {a: f for a, f in rig.attempts().items() if a not in known}) and time.monotonic() < until:
+        time.sleep(0.05)
+    if not lost:
+        return  # nothing was started meanwhile: no database can tell that it has lost anything
+    with rig.paused_clients():
+        rig.kill_server()
+        lost = {a: f for a, f in rig.attempts().items() if a not in known and not (f / "stop").exists()}
+        rig.database.put(rig.folder / "earlier", aside=rig.folder / "true")
+        rig.start_server()
+        with rig.client() as client:
+            before = set(rig.attempts())
+            if not any("does not know" in problem for problem in client.status()["problems"]):
+                rig.wrong.append(f"nobody is told that the database has lost {sorted(lost)}")
+            time.sleep(seconds)
+        rig.wrong += [
+            f"{attempt}, which the database has lost, was stopped"
+            for attempt, f in lost.items()
+            if (f / "stop").exists()
+        ]
+        if started := set(rig.attempts()) - before:
+            rig.wrong.append(f"started beside what the database has lost: {sorted(started)}")
+        rig.kill_server()
+        rig.database.put(rig.folder / "true")
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -181,6 +270,11 @@ FAULTS: Mapping[str, Fault] = {
     "take over": take_over,
     "pause the one that leads": pause_leader,
     "database away": database_away,
+    "database away at start": database_away_at_start,
+    "kill on a full disk": kill_on_full_disk,
+    "set clock back": set_clock_back,
+    "cut cache": cut_cache,
+    "lose the database's end": lose_end,
 }
 """Name → fault."""
 
@@ -189,11 +283,17 @@ PLACES: Mapping[str, str] = {
     "fill disk": "tmpfs",
     "pause the one that leads": "postgresql",
     "database away": "postgresql",
+    "database away at start": "postgresql",
+    "kill on a full disk": "tmpfs",
+    "lose the database's end": "",
 }
-"""What some faults need: a home on a small disk, or a database on a server."""
+"""What some faults need: a home on a small disk, a database on a server, or neither."""
+
+
+CLOCKS = ("set clock", "set clock back")
 
 
 def possible(rig: Rig) -> list[str]:
     """The faults that this machine and this round allow."""
     place = "tmpfs" if rig.on_tmpfs else "postgresql" if isinstance(rig.database, OnPostgresql) else ""
-    return [n for n in FAULTS if PLACES.get(n, place) == place and (n != "set clock" or rig.has_clock)]
+    return [n for n in FAULTS if PLACES.get(n, place) == place and (rig.has_clock or n not in CLOCKS)]

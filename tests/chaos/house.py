@@ -24,6 +24,7 @@ from stoker.control.enact import Enact, Runtimes
 from stoker.control.live import LiveWorld
 from stoker.control.loop import WRITER, Loop
 from stoker.control.queue import Queue
+from stoker.control.unknown import Unknown
 from stoker.core.changes import Change
 from stoker.core.site import Site
 from stoker.engines.local.isolation import LEVEL_0
@@ -198,6 +199,7 @@ class Server:
                 isolation=LEVEL_0,
                 live=LiveWorld(self.store),
                 tokens=tokens.book,
+                unknown=Unknown(home=home, store=self.store, logs=self.logs, engines={}),
                 bell=bell,
             )
             self.loop._term = self.store.lead("simulated")

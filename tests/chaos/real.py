@@ -165,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cycles = min(CYCLES_A_ROUND, asked.cycles - tally.cycles)
         folder, before = base / f"round-{number}", time.monotonic()
         with ExitStack() as held:
-            on = PLACES.get(asked.only) or ("", "tmpfs", "postgresql")[number % 3]
+            on = PLACES.get(asked.only, ("", "tmpfs", "postgresql")[number % 3])
             found = run_round(
                 folder,
                 f"{asked.seed}/{number}",

@@ -219,6 +219,17 @@ class Rig:
         process.wait()
         self.start_client(f"c{len(list(self.journals.iterdir()))}k{self.draw.getrandbits(16):x}")
 
+    @contextmanager
+    def paused_clients(self) -> Iterator[None]:
+        """They stand still: nobody asks anything."""
+        for process in self.client_processes:
+            process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in self.client_processes:
+                process.send_signal(signal.SIGCONT)
+
     def end_clients(self) -> None:
         """Let them finish what they have begun."""
         for process in self.client_processes:
@@ -245,6 +256,16 @@ class Rig:
     def processes(self) -> list[psutil.Process]:
         """All of them."""
         return self.supervisors() + self.programs()
+
+    def attempts(self) -> dict[str, Path]:
+        """Every attempt that has a folder, with it."""
+        return {f"{path.parent.name}/{path.name}": path for path in (self.home / "runs").glob("*/*")}
+
+    def may_be_hit(self, process: psutil.Process) -> None:
+        """Remember that a job may fail because of what is done now."""
+        with suppress(psutil.Error):
+            job = " ".join(_words(process)).partition("/runs/")[2].split("/")[1].rpartition(".")[0]
+            self.hits[job] = self.hits.get(job, 0) + 1
 
     def hit(self, process: psutil.Process, number: int) -> None:
         """Signal a supervisor or a program, and remember whose."""

@@ -14,8 +14,8 @@ from .databases import Sqlite
 
 SCHEMA = """
 CREATE TABLE jobs (id, state, live); CREATE TABLE attempts (id, live); CREATE TABLE holdings (n);
-CREATE TABLE story (n);
-INSERT INTO story VALUES (1), (2);
+CREATE TABLE story (n, at);
+INSERT INTO story VALUES (1, 1.0), (2, 2.0);
 INSERT INTO jobs VALUES ('chaos/a', 'SUCCEEDED', 0);
 INSERT INTO attempts VALUES ('chaos/a.1', 0);
 """
@@ -104,7 +104,8 @@ def test_a_line_that_is_missing_doubled_or_misplaced_is_found(
     "sql",
     [
         "DELETE FROM story WHERE n = 1",
-        "INSERT INTO story VALUES (4)",
+        "INSERT INTO story VALUES (4, 4.0)",
+        "UPDATE story SET at = 0.5 WHERE n = 2",
         "INSERT INTO holdings VALUES (1)",
         "INSERT INTO attempts VALUES ('chaos/b.1', 1)",
         "UPDATE jobs SET live = 1",

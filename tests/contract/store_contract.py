@@ -213,6 +213,23 @@ class StoreContract:
         with pytest.raises(AlreadyExists):
             store.commit([Submit(job=a_job())], by="u")
 
+    def test_what_it_never_heard_of_is_told_from_what_has_ended_or_is_forgotten(self, store: Store) -> None:
+        assert store.last_moment() == 0.0
+        store.commit([Submit(job=a_job("j")), Open(attempt=an_attempt("p/j"))], by="u")
+        store.commit(
+            [
+                Submit(job=a_job("gone")),
+                MoveJob(job="p/gone", before=JobState.QUEUED, after=JobState.CANCELLED, at=1.0),
+                Forget(job="p/gone"),
+            ],
+            by="u",
+        )
+        many = [f"p/other{n}" for n in range(1200)]
+        assert store.unknown_jobs(["p/j", "p/gone", *many]) == set(many)
+        assert store.unknown_attempts(["p/j.1", "p/j.2", "p/k.1"]) == {"p/j.2", "p/k.1"}
+        assert store.unknown_jobs([]) == set() == store.unknown_attempts(())
+        assert store.last_moment() == list(store.story())[-1].at > 0
+
     def test_nodes_are_what_was_last_seen_of_them(self, store: Store) -> None:
         assert store.nodes() == []
         store.commit([NodeSeen(node=a_node("n0", 4)), NodeSeen(node=a_node("n1"))], by="loop")

@@ -21,6 +21,9 @@ class LooseLead:
         self.is_free = True
         self.is_ours = False
 
+    def take_home(self) -> bool:
+        return self.take()
+
     def take(self, *, over: bool = False) -> bool:
         self.is_ours = self.is_free
         return self.is_ours

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from stoker.core.errors import Unavailable
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Seen
 from stoker.engines.local.engine import LocalEngine
+from stoker.engines.local.leftovers import MARK
 from tests.conftest import wait_until
-from tests.contract.engine_contract import ATTEMPT, a_launch, look, until
+from tests.contract.engine_contract import ATTEMPT, a_launch, an_attempt, look, until
 from tests.contract.test_engines import a_local_engine
 
 FOLDER = Path("runs") / ATTEMPT / "chief-0"
@@ -357,3 +361,88 @@ def test_virtual_nodes_never_get_real_gpus(tmp_path: Path) -> None:
     assert visible(real=False, virtual=True) == "0,1"
     assert visible(real=True, virtual=True) == ""
     assert visible(real=True, virtual=False) == "0,1"
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut"])
+def test_a_runtime_that_is_damaged_while_the_server_runs_is_packed_again(
+    engine: LocalEngine, tmp_path: Path, damage: str
+) -> None:
+    (runtime,) = (tmp_path / "cache").glob("runtime-*.pyz")
+    if damage == "removed":
+        runtime.unlink()
+    else:
+        runtime.write_bytes(runtime.read_bytes()[:1000])
+    assert run(engine, python("print('hello')")).state is ReplicaState.SUCCEEDED
+
+
+def test_a_replica_whose_runtime_is_gone_when_it_has_failed_is_lost_and_says_why(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    flag = tmp_path / "end"
+    script = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nsys.exit(3)"
+    engine.start(engine.render(python(script, str(flag))))
+    until(engine, ReplicaState.UP)
+    (runtime,) = (tmp_path / "cache").glob("runtime-*.pyz")
+    runtime.write_bytes(b"")
+    flag.touch()
+    seen = until(engine, *FINAL_REPLICA_STATES)
+    assert seen.state is ReplicaState.LOST and "the runtime was damaged while this ran" in seen.message
+    assert "Traceback" not in (tmp_path / FOLDER / "supervisor.err").read_text()
+
+
+def test_the_address_of_the_server_is_written_again_when_it_is_damaged(engine: LocalEngine, tmp_path: Path) -> None:
+    file = tmp_path / "cache" / "server-url"
+    file.write_bytes(b"\xff\xfe\x00")
+    engine.nodes()
+    assert file.read_text() == "http://127.0.0.1:9"
+
+
+CHILD = "import subprocess, time; subprocess.Popen(['sleep', '600']); print('up', flush=True); time.sleep(600)"
+
+
+@pytest.mark.parametrize("is_heir", [False, True])
+def test_a_replica_whose_folder_is_removed_is_lost_and_nothing_of_it_runs_on(
+    engine: LocalEngine, tmp_path: Path, is_heir: bool
+) -> None:
+    engine.start(engine.render(python(CHILD)))
+    wait_until(lambda: "up" in lines(engine))
+    found = [p for p in psutil.process_iter() if _bears_mark(p, engine)]
+    assert len(found) >= 3, "the supervisor, the program and its child"
+    looks = a_local_engine(tmp_path) if is_heir else engine
+    shutil.rmtree(tmp_path / "runs" / ATTEMPT)
+    attempt = an_attempt()
+    attempt = replace(attempt, replicas=tuple(replace(one, seen=ReplicaState.UP) for one in attempt.replicas))
+
+    def lost() -> str:
+        (seen,) = looks.poll({ATTEMPT: attempt})[ATTEMPT]
+        return seen.message if seen.state is ReplicaState.LOST else ""
+
+    assert "was removed while it ran" in wait_until(lost)
+    wait_until(lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in found))
+
+
+def _bears_mark(process: psutil.Process, engine: LocalEngine) -> bool:
+    try:
+        return process.environ().get(MARK) == engine._marks(ATTEMPT, "chief-0")[MARK]
+    except psutil.Error:
+        return False
+
+
+def test_what_the_database_has_lost_is_let_be_and_nothing_is_started_beside_it(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    flag = tmp_path / "end"
+    script = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)"
+    engine.start(engine.render(python(script, str(flag))))
+    until(engine, ReplicaState.UP)
+    heir = a_local_engine(tmp_path)
+    assert heir.attempts() == [ATTEMPT]
+    heir.adopt([], unknown=[ATTEMPT])
+    assert look(heir).state is ReplicaState.UP
+    other = heir.render(replace(python("print(1)"), attempt="p/other.1"))
+    with pytest.raises(Unavailable, match="does not know"):
+        heir.start(other)
+    assert heir.put_away([ATTEMPT], tmp_path / "away") == {ATTEMPT}, "it runs"
+    heir.adopt([])
+    assert heir.put_away([ATTEMPT], tmp_path / "away") == set() and heir.attempts() == []
+    assert (tmp_path / "away" / ATTEMPT / "chief-0" / "log.jsonl").exists()

@@ -160,6 +160,51 @@ def test_no_field_of_a_job_leads_out_of_a_bucket(stoker: Stoker, http: TestClien
     assert stoker.store.position() == position
 
 
+KERNEL = (
+    "/proc/1/root/etc",
+    "/proc/self/cwd/x",
+    "/proc/self/environ",
+    "//proc/1/root",
+    "/sys/x",
+    "/dev/shm/x",
+    "/dev/null",
+)
+
+
+@pytest.mark.parametrize("path", [*KERNEL, "LINK", "LINK/etc"])
+def test_nothing_below_what_the_kernel_makes_up_is_a_file_of_a_job(
+    stoker: Stoker, http: TestClient, tmp_path: Path, path: str
+) -> None:
+    (tmp_path / "link").symlink_to("/proc/1/root")
+    path, position = path.replace("LINK", str(tmp_path / "link")), stoker.store.position()
+    for body in (a_job_body("x", packageUris=[path]), a_job_body("x", jobDir=path)):
+        assert http.post("/v1/projects/p/jobs", json=body).status_code == 400
+    for field in ("source", "job_dir"):
+        answer = http.post("/stoker/v1/projects/p/jobs:run", json={"name": "x", "command": ["true"], field: path})
+        assert answer.status_code == 400 and "/proc, /sys, /dev" in answer.text
+    assert stoker.store.position() == position
+
+
+def test_a_job_directory_that_becomes_a_link_out_of_files_shows_nothing(
+    stoker: Stoker, http: TestClient, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    body = {"name": "x", "command": ["true"], "job_dir": str(folder)}
+    assert http.post("/stoker/v1/projects/p/jobs:run", json=body).status_code == 200
+    for target in (
+        "/proc/1/root",
+        "/proc/self/fd",
+        str(folder),
+        "/dev",
+    ):  # whoever may write beside it may put one there
+        folder.rmdir() if not folder.is_symlink() else folder.unlink()
+        folder.symlink_to(target)
+        assert http.get("/stoker/v1/projects/p/jobs/x").status_code == 200
+        answer = http.get("/stoker/v1/projects/p/jobs/x/artifacts")
+        assert answer.status_code == 400 or answer.json()["artifacts"] == []
+
+
 def test_a_bucket_that_is_a_link_is_what_the_site_has_made_it(stoker: Stoker, http: TestClient, outside: Path) -> None:
     """A folder of buckets in which somebody else could make links would be theirs anyway; a link within one leads nowhere."""
     buckets = outside / "buckets" / "gs"

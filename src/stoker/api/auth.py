@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Event
 
 from stoker.clock import Clock
-from stoker.core.errors import Forbidden, StokerError, Unauthenticated
+from stoker.core.errors import Forbidden, StokerError, Unauthenticated, Unavailable
 from stoker.runtime.folder import write_whole
 from stoker.store.tokens import TokenBook, digest
 
@@ -37,6 +37,8 @@ REPLICA_PREFIX = "/stoker/replica/v1/"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 NOBODY_KNOWN = "anybody"
 """Whom jobs belong to whose owner is not known."""
+
+_SECRET_FIX = "bring it back from a backup; or remove it: another is made then, and who shows the old one is not let in"
 
 SHORTEST_TOKEN = 16
 """A shorter one is none: an empty file would let everybody in."""
@@ -71,6 +73,7 @@ class Tokens:
 
 def read_or_make_tokens(home: Path, clock: Clock, writes: Callable[[], bool] = lambda: True) -> Tokens:
     """The tokens of a home; made at the first start, readable by its user alone. One that a crash left empty is made anew.
+    Raises Unavailable for one that is damaged: programs and people know the old one.
 
     `writes`: whether this server may write the tokens of users now.
     """
@@ -88,12 +91,18 @@ def read_or_make_tokens(home: Path, clock: Clock, writes: Callable[[], bool] = l
 
 
 def _read_secret(path: Path) -> str:
-    """A secret of this home; empty if there is none, or only a part of one."""
+    """A secret of this home; empty if there is none, or only the beginning of one. Raises Unavailable for what is no text."""
     try:
         path.chmod(0o600)
-        text = path.read_text().strip()
+        text = path.read_bytes().decode("ascii").strip()
     except FileNotFoundError:
         return ""
+    except UnicodeDecodeError:
+        text = "\0"
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error.strerror}", fix=_SECRET_FIX) from None
+    if text and not text.isprintable():
+        raise Unavailable(f"{path} is damaged: it holds no token", fix=_SECRET_FIX)
     return text if len(text) >= SHORTEST_TOKEN else ""
 
 

@@ -19,6 +19,7 @@ from stoker.control.leases import Leases
 from stoker.control.live import LiveWorld
 from stoker.control.outlook import Outlooks
 from stoker.control.queue import Queue
+from stoker.control.unknown import Unknown
 from stoker.core.errors import BadSpec, NotFound, StokerError, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
@@ -60,10 +61,11 @@ class Services:
     isolation: Isolation
     bell: Bell
     tokens: TokenBook
+    unknown: Unknown
     turns: Turns = field(default_factory=Turns)  # of who keeps lines
     shut_down: Callable[[], None] = lambda: None
     leads: Callable[[], bool] = lambda: True  # or it stands by
-    problems: Callable[[], list[str]] = list  # why engines cannot be used now
+    problems: Callable[[], list[str]] = list  # why something cannot be used now, and what to do
 
     def refusal(self) -> StokerError:
         """What is said to who wants something changed while another server leads."""

@@ -34,6 +34,7 @@ class Found:
     token: str
     version: str
     needs_token: bool = True
+    waits: str = ""  # for what; it answers nothing else until that is there
 
 
 def find(config: Config) -> Found | None:
@@ -103,7 +104,9 @@ def start(config: Config, flags: Sequence[str] = (), *, standby: bool = False) -
         if has_ended and (standby or not is_locked(home)):
             raise _last_words(log, begin)
         time.sleep(0.02)
-    raise Unavailable(f"the server did not start within {START_SECONDS:g} s", fix=f"its log is {log}")
+    raise Unavailable(
+        f"the server did not start within {START_SECONDS:g} s; it goes on trying", fix=f"its log, {log}, says why"
+    )
 
 
 def stop(config: Config, found: Found, seconds: float = 20.0) -> list[str]:
@@ -144,18 +147,21 @@ def _named(home: Path, file: str) -> Found | None:
             token=(home / "token").read_text().strip(),
             version=str(about["version"]),
             needs_token=bool(about.get("auth", True)),
+            waits=str(about.get("waits", "")),
         )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None  # it is written anew by the next server
 
 
 def _lives(pid: int) -> bool:
     for process in _started:
         if process.pid == pid and process.poll() is not None:
             return False  # it has ended, and waited for us to see it
+    if pid <= 0:
+        return False  # no process, and to kill such a number is to kill many
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

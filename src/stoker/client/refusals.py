@@ -42,6 +42,8 @@ def raise_refusal(answer: httpx.Response) -> NoReturn:
         found = [v for detail in error.get("details", []) for v in detail.get("fieldViolations", [])]
         violations = [e.Violation(str(v["field"]), str(v["description"])) for v in found]
     except (ValueError, KeyError, TypeError, AttributeError):
+        if answer.status_code == 503 and not answer.content:  # to HEAD nothing is said
+            raise e.Unavailable("the server cannot do this now", fix="stoker status says why") from None
         status, message = _BY_HTTP_STATUS.get(answer.status_code, ""), f"the server answered {answer.status_code}"
         raise _ERRORS.get(status, e.Unavailable)("" if status else message) from None
     if violations and status in _REFUSED:

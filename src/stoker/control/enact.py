@@ -60,7 +60,7 @@ class Enact:
                 else:
                     engine.stop(order.attempt, force=order.force)
             except Exception as error:  # one attempt's trouble is not the others'
-                if not isinstance(error, StokerError):
+                if not isinstance(error, StokerError | OSError):
                     _log.exception("an order about %s failed", order.attempt)
                 if isinstance(order, Start):
                     notes += self._given_up(engine, attempt, error, now)

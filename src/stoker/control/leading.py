@@ -30,15 +30,19 @@ class Leading:
         who: str,
         began: Callable[[], None],
         looked: Callable[[], None],
+        kept: Callable[[], None] = lambda: None,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """`who`: our address. `began` is called whenever we have taken the lead, `looked` after every look while we have not."""
+        """`who`: our address. `began` is called whenever we have taken the lead, `looked` after every look while we have not,
+        `kept` after every look while we have.
+        """
         self._lead = lead
         self._store = store
         self._loop = loop
         self._who = who
         self._began = began
         self._looked = looked
+        self._kept = kept
         self._look_seconds = look_seconds
         self._is_leading = False
         self._is_ending = threading.Event()
@@ -87,6 +91,8 @@ class Leading:
         if not self._lead.confirm() or not self._loop.runs:
             _log.error("%s leads no more, and stands by", self._who)
             self._step_down()
+        else:
+            self._kept()
 
     def _try(self) -> None:
         if self._lead.take(over=True):

@@ -17,6 +17,7 @@ StokerError
  ├ UnsupportedType     unsupported_type     a body of another type than JSON
  ├ Unimplemented       unimplemented        in the contract, not in this Stoker
  ├ Unavailable         unavailable          the server, or something it needs, cannot be reached now
+ │  ├ NotYet           unavailable          it may pass, and is tried again: no room on a disk, a database that is away
  │  └ Deposed          unavailable          another server leads now
  └ EngineError         engine_error         an engine could not do what it was told
 """
@@ -152,6 +153,10 @@ class Unavailable(StokerError):
     """Something that is needed cannot be reached at the moment."""
 
     code = "unavailable"
+
+
+class NotYet(Unavailable):
+    """This cannot be done yet. It may pass by itself, and is tried again."""
 
 
 class Deposed(Unavailable):

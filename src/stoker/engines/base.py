@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from stoker.core.job import Attempt
@@ -146,8 +147,20 @@ class ServedEngine(Engine, Protocol):
         """Let replicas find the server there, also those of an earlier one."""
         ...
 
-    def adopt(self, live: Collection[str], nodes: Sequence[Node] = ()) -> None:
-        """Take over what an earlier server has started. What is of no live attempt is ended. `nodes`: as they were last known."""
+    def attempts(self) -> Collection[str]:
+        """The attempts of which something is here, running or ended, as far as it can tell without asking anybody."""
+        ...
+
+    def adopt(self, live: Collection[str], nodes: Sequence[Node] = (), *, unknown: Collection[str] = ()) -> None:
+        """Take over what an earlier server has started. What is of no live attempt is ended. `nodes`: as they were last known.
+
+        `unknown`: attempts that the database has lost. They are let be, and nothing is started beside them, for nobody can
+        tell what they hold.
+        """
+        ...
+
+    def put_away(self, attempts: Collection[str], folder: Path) -> set[str]:
+        """Move what is left of these attempts, which have been ended, into a folder. Returns those that still run."""
         ...
 
     def listen(self, ring: Callable[[], None]) -> None:

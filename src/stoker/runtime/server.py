@@ -92,7 +92,7 @@ class Server:
                     if not block:
                         break
                     file.write(block)
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, ValueError) as error:  # ValueError: the address is none
             self._drop()
             raise Unreachable(str(error)) from error
 
@@ -113,7 +113,7 @@ class Server:
                 connection.request(method, path, body, self._headers())
                 response = connection.getresponse()
                 return response.status, response.read()
-            except (OSError, HTTPException) as error:
+            except (OSError, HTTPException, ValueError) as error:  # ValueError: the address is none
                 self._drop()
                 if not kept:
                     raise Unreachable(str(error)) from error

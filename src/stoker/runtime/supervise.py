@@ -286,12 +286,8 @@ class Supervisor:
         asked = self.request["env"].get("STOKER_DISTRIBUTE", "none")
         trains = self.request["role"] in ("chief", "worker")
         is_shared = not self.request["is_alone"] or len(self.request["devices"]) > 1
-        if (
-            asked != "none"
-            and trains
-            and is_shared
-            and not os.path.exists(os.path.join(self.folder.beat_folder, SEEN_FILE))
-        ):
+        was_seen = os.path.exists(os.path.join(self.folder.beat_folder, SEEN_FILE))
+        if asked != "none" and trains and is_shared and not was_seen:
             self._say(f"nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute {asked})")
 
     def _must_stop(self) -> bool:
@@ -388,6 +384,13 @@ def main(path: str) -> int:
     supervisor = Supervisor(folder)
     try:
         supervisor.supervise()
+    except (
+        ImportError,
+        EOFError,
+    ) as error:  # our own archive was removed or cut while we ran: no fault of the program's
+        complain(f"a part of the runtime cannot be read any more: {error}")
+        supervisor._end(seen="LOST", message=f"the runtime was damaged while this ran: {error}")
+        return 1
     except Exception as error:
         complain(f"the supervisor failed: {error!r}")
         supervisor._end(seen="FAILED", message=f"the supervisor failed: {error!r}")

@@ -14,7 +14,7 @@ _MAIN = "import sys\n\nfrom stoker.runtime.supervise import main\n\nsys.exit(mai
 
 
 def build(folder: str) -> str:
-    """The path of the zipapp in this folder, named by its content; made if it is not there yet.
+    """The path of the zipapp in this folder, named by its content; made if it is not there yet, or is damaged.
 
     Beside each source lies its bytecode for the Python that packs; another Python finds that it does not fit and compiles.
     """
@@ -30,14 +30,25 @@ def build(folder: str) -> str:
                     files[f"stoker/{room}/{name}" if name != HOOK else f"{HOOKS}/{name}"] = file.read()
     digest = hashlib.sha256(b"".join(n.encode() + b for n, b in files.items()) + importlib.util.MAGIC_NUMBER)
     path = os.path.join(folder, f"runtime-{digest.hexdigest()[:16]}.pyz")
-    if not os.path.exists(path):
+    if not _is_whole(path, files):
         os.makedirs(folder, exist_ok=True)
-        with zipfile.ZipFile(path + ".part", "w", zipfile.ZIP_STORED) as archive:
+        part = f"{path}.{os.getpid()}.part"
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
             for name, source in files.items():
                 archive.writestr(name, source)
                 archive.writestr(name + "c", _bytecode(source, name))
-        os.replace(path + ".part", path)
+        os.replace(part, path)
     return path
+
+
+def _is_whole(path: str, files: "dict[str, bytes]") -> bool:
+    """Whether what lies there is what would be packed: the sources byte by byte, their bytecode by its checksums."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            is_ours = all(archive.read(name) == source and archive.read(name + "c") for name, source in files.items())
+            return is_ours and len(archive.namelist()) == 2 * len(files)
+    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile):
+        return False
 
 
 def _bytecode(source: bytes, name: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -119,6 +119,18 @@ class Store(Protocol):
 
     def attempt(self, attempt: str) -> Attempt:
         """One attempt, live or ended. Raises NotFound."""
+        ...
+
+    def unknown_jobs(self, jobs: Collection[str]) -> set[str]:
+        """Those of these ids that no job ever had here, be it one that was forgotten."""
+        ...
+
+    def unknown_attempts(self, attempts: Collection[str]) -> set[str]:
+        """Those of these ids that no attempt ever had here."""
+        ...
+
+    def last_moment(self) -> float:
+        """When the last line of the story was written, in seconds since the epoch; 0 for none."""
         ...
 
     def listen(self, ring: Callable[[int], None]) -> None:

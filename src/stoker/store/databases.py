@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
-from stoker.core.errors import StokerError, Unavailable
+from stoker.core.errors import NotYet, StokerError, Unavailable
+
+from .room import is_full
 
 WRITE_LOCK = 0x53746F6B6572
 """PostgreSQL's lock by which writers take turns, so that the story has no gaps and is in the order of the commits."""
@@ -36,6 +40,7 @@ class Database:
     begin_write: str  # one writer at a time
     begin_read: str  # one snapshot for all reads that follow
     advice: Mapping[str, str]  # what to do when it cannot be opened, read or written
+    passes: Callable[[Exception], str]  # what to do about an error that may pass by itself; empty: it does not
 
 
 def open_database(where: Path | str) -> Database:
@@ -49,7 +54,8 @@ def problem_of(database: Database, what: str, error: Exception) -> StokerError:
     password = database.engine.url.password
     if password:
         said = said.replace(str(password), "***")
-    return Unavailable(f"the database cannot be {what}: {said.splitlines()[0]}", fix=database.advice[what])
+    message, passing = f"the database cannot be {what}: {said.splitlines()[0]}", database.passes(error)
+    return NotYet(message, fix=passing) if passing else Unavailable(message, fix=database.advice[what])
 
 
 def _open_sqlite(path: Path) -> Database:
@@ -69,6 +75,15 @@ def _open_sqlite(path: Path) -> Database:
             "read": "see whether the disk under $STOKER_HOME is all right; a backup is brought back by: stoker restore FILE",
             "written": "free some disk space under $STOKER_HOME; nothing that was accepted is lost",
         },
+        passes=lambda error: _NO_ROOM.format(path.parent) if _lacks_room(path, error) else "",
+    )
+
+
+def _lacks_room(path: Path, error: Exception) -> bool:
+    """Whether SQLite fails for want of room. It says so of the database alone, not of the files that it makes beside it."""
+    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)
+    return code == sqlite3.SQLITE_FULL or (
+        code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and is_full(path)
     )
 
 
@@ -108,8 +123,29 @@ def _open_postgresql(text: str) -> Database:
             "read": f"look after {_shown(url)}",
             "written": f"look after {_shown(url)}; nothing that was accepted is lost",
         },
+        passes=lambda error: _AWAY.format(_shown(url)) if _is_away(error) else "",
     )
 
+
+def _is_away(error: Exception) -> bool:
+    """Whether PostgreSQL cannot be reached, or does not let anybody in now; not whether it refuses us."""
+    found = getattr(error, "orig", error)
+    if type(found).__module__.partition(".")[0] != "psycopg" or not isinstance(error, sa.exc.OperationalError):
+        return False
+    if state := getattr(found, "sqlstate", None):
+        return str(state).startswith(_PASSING_STATES)
+    said = str(found)  # while a connection is made there is no code
+    return bool(_SOON.search(said)) or not _DECIDED.search(said)
+
+
+_NO_ROOM = "free some disk space under {}: then it goes on by itself; nothing that was accepted is lost"
+_AWAY = "look after {}, and at the setting `database`; it goes on by itself when it is let in"
+_PASSING_STATES = ("08", "53", "57P")  # no connection; no resources; it ends, or begins
+_SOON = re.compile(
+    "starting up|shutting down|recovery|not yet accepting|too many clients|connection slots|Temporary failure"
+)
+_DECIDED = re.compile("FATAL|not known|invalid|no pg_hba|password|certificate|SSL|permission denied", re.IGNORECASE)
+"""What is said by a server that refuses us, or of a setting that leads nowhere."""
 
 _URL = "give one such as postgresql://user:password@host:5432/stoker, or leave it empty for SQLite in the home"
 

@@ -29,6 +29,7 @@ _SENT = re.compile(r"(?:.*/)?[0-9a-f]{64}/[^/]+")
 SENT_BUCKETS = ("stoker-source", "stoker-staging")
 """Where the client puts what a job needs, below the digest of its content: who does not know the content cannot name it."""
 
+_OF_KERNEL = ("/proc", "/sys", "/dev")
 LONGEST_NAME_BYTES = 1024 + 80  # of an object, and of a scheme and a bucket before it
 _LONGEST_PART_OF_NAME_BYTES = 255
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.ENODEV)
@@ -59,6 +60,15 @@ def _is_too_long(uri: str) -> bool:
     """Whether no disk could hold a file of this name. An object of a bucket has at most 1024 bytes anyway (Cloud Storage)."""
     name = uri.encode(errors="replace")
     return len(name) > LONGEST_NAME_BYTES or any(len(part) > _LONGEST_PART_OF_NAME_BYTES for part in name.split(b"/"))
+
+
+def _is_of_kernel(path: str) -> bool:
+    """Whether a path is below what the kernel makes up, by its name or by links: there every process sees another one's files."""
+    try:
+        names = (os.path.normpath(path), os.path.realpath(path))
+    except OSError:
+        return True  # a link that cannot even be read: of a process, or of another user
+    return any(f"/{name.lstrip('/')}/".startswith(tuple(f"{folder}/" for folder in _OF_KERNEL)) for name in names)
 
 
 def sync_folder(folder: Path) -> None:
@@ -192,6 +202,10 @@ class Files:
                     return Place(path, root, path[len(above) :].strip("/"))
         if not self._is_admins:
             raise NotFound(f"this token opens no path of the server such as {path[:80]!r}", fix=self._allowed())
+        if _is_of_kernel(path):
+            raise _bad(
+                f"{path[:80]!r} leads below {', '.join(_OF_KERNEL)}, where nothing is kept: choose another folder"
+            )
         return Place(path, Root(Path("/")), path.strip("/"))
 
     def _allowed(self) -> str:

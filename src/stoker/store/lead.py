@@ -21,6 +21,10 @@ SURE_SECONDS = SILENT_SECONDS - 2
 class Lead(Protocol):
     """The lock of who leads."""
 
+    def take_home(self) -> bool:
+        """Try to lock the home alone, before anything is asked of its database; it stays so while that is away."""
+        ...
+
     def take(self, *, over: bool = False) -> bool:
         """Try to take it, once. `over`: from a server that may hang, and so may still have the home's."""
         ...
@@ -46,8 +50,12 @@ class HomeLead:
         self._path = home / "server.lock"
         self._lock: IO[str] | None = None
 
+    def take_home(self) -> bool:
+        """The home is all there is to lock."""
+        return self.take()
+
     def take(self, *, over: bool = False) -> bool:
-        """Try to lock the home. Raises Unavailable for a folder that cannot be used. Who hangs keeps it."""
+        """Try to lock the home, unless we have. Raises Unavailable for a folder that cannot be used. Who hangs keeps it."""
         return self._take(self._path)
 
     def take_anew(self) -> bool:
@@ -69,6 +77,8 @@ class HomeLead:
             self._lock = None
 
     def _take(self, path: Path) -> bool:
+        if self._lock is not None:
+            return True
         try:
             self._home.mkdir(parents=True, exist_ok=True)
             self._home.chmod(0o700)  # what jobs print and the database are for this user alone
@@ -94,6 +104,12 @@ class DatabaseLead:
         self._session: Connection | None = None
         self._home = HomeLead(home)
         self._heard_at = float("-inf")
+        self._keeps_home = False  # until the database has told who leads
+
+    def take_home(self) -> bool:
+        """Lock the home, and keep it until the database can be asked."""
+        self._keeps_home = self._home.take()
+        return self._keeps_home
 
     def take(self, *, over: bool = False) -> bool:
         """Try to take it. Raises Unavailable if the database cannot be reached."""
@@ -103,17 +119,21 @@ class DatabaseLead:
                 self._session = self._database.engine.connect()
                 self._session.exec_driver_sql(f"SET idle_session_timeout = '{SILENT_SECONDS}s'")
             if not self._session.exec_driver_sql(f"SELECT pg_try_advisory_lock({LEAD_LOCK})").scalar():
+                self._keeps_home = False
+                self._home.release()
                 return False
             if not self._home.take() and not (over and self._home.take_anew()):
                 self.release()
                 return False
         except sa.exc.SQLAlchemyError as error:
-            self.release()
+            self._end_session()
+            if not self._keeps_home:
+                self._home.release()
             raise problem_of(self._database, "opened", error) from error
         except Unavailable:
             self.release()
             raise
-        self._heard_at = now
+        self._heard_at, self._keeps_home = now, False
         return True
 
     def confirm(self) -> bool:
@@ -134,7 +154,11 @@ class DatabaseLead:
 
     def release(self) -> None:
         """End the session; the lock goes with it."""
+        self._keeps_home = False
         self._home.release()
+        self._end_session()
+
+    def _end_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             session.invalidate()  # it is not to go back among those that are used again

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import takewhile
 from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
@@ -217,6 +218,17 @@ def read_lines(path: Path, offset: int = 0, moment: int = 0, *, end: int | None 
                     continue  # the server was cut off in the middle of it; it has been shipped again after
                 moment = found.moment
                 yield found
+
+
+def drop_lines(path: Path, attempts: Collection[str]) -> None:
+    """Write a file anew without what these attempts have said. For one that nobody has open."""
+    part = path.with_name(f"{path.name}.part")
+    with open(path, "rb") as lines, open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as kept:
+        for raw in lines:
+            found = _HEAD.match(raw)
+            if found is None or json.loads(found[1]) not in attempts:
+                kept.write(raw)
+    part.replace(path)
 
 
 def _told(line: Any, offset: int, moment: int) -> LogLine | None:

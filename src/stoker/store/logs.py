@@ -7,9 +7,10 @@ is what was found of their processes.
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from weakref import WeakValueDictionary
 from stoker.clock import Clock, SystemClock
 from stoker.core.ids import job_of_attempt
 
-from .log_file import LogFile, LogLine, read_lines
+from .log_file import LogFile, LogLine, drop_lines, read_lines
 from .log_limit import LogLimit
 
 STEPS, PROFILE = "steps", "profile"
@@ -29,6 +30,8 @@ ASIDE = (STEPS, PROFILE)
 
 ASIDE_SHARE = 0.25
 """Of what is kept of a job's output, so much is kept of each of them as well."""
+
+_SUFFIX = ".jsonl"
 
 MOST_REMEMBERED = 2000
 """So many jobs' numbers and indexes are in memory, those last used; another's are read from its file again."""
@@ -128,6 +131,32 @@ class Logs:
                 self._used.pop(name, None)
             self._path(name).unlink(missing_ok=True)
 
+    def jobs(self) -> set[str]:
+        """The jobs of which there is a file."""
+        return {
+            f"{project.name}/{name.partition('.')[0]}"
+            for project in (os.scandir(self._folder) if self._folder.is_dir() else ())
+            if project.is_dir()
+            for name in os.listdir(project)
+            if name.endswith(_SUFFIX)
+        }
+
+    def put_away(self, job: str, folder: Path, attempts: Collection[str] = ()) -> None:
+        """Move a job's files into a folder. With `attempts`: keep what others of its attempts have said, and copy instead."""
+        for name in _files(job):
+            path, away = self._path(name), folder / f"{name}{_SUFFIX}"
+            with self._lock:
+                self._recent.pop(name, None)
+                self._used.pop(name, None)
+            if not path.exists():
+                continue
+            away.parent.mkdir(parents=True, exist_ok=True)
+            if not attempts:
+                path.replace(away)
+                continue
+            shutil.copy2(path, away)
+            drop_lines(path, attempts)
+
     def listen(self, ring: Callable[[str], None]) -> None:
         """Call `ring(job)` whenever a job has new lines."""
         self._listeners.append(ring)
@@ -151,7 +180,7 @@ class Logs:
             return found
 
     def _path(self, job: str) -> Path:
-        return self._folder / f"{job}.jsonl"
+        return self._folder / f"{job}{_SUFFIX}"
 
 
 def _aside(job: str, stream: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -229,6 +229,21 @@ class MemoryStore:
         """One attempt."""
         with self._lock:
             return self._tables.read_attempt(attempt)
+
+    def unknown_jobs(self, jobs: Collection[str]) -> set[str]:
+        """Those that no job ever had."""
+        with self._lock:
+            return {job for job in jobs if job not in self._tables.jobs}
+
+    def unknown_attempts(self, attempts: Collection[str]) -> set[str]:
+        """Those that no attempt ever had."""
+        with self._lock:
+            return {attempt for attempt in attempts if attempt not in self._tables.attempts}
+
+    def last_moment(self) -> float:
+        """When the last line was written."""
+        with self._lock:
+            return self._lines[-1].at if self._lines else 0.0
 
     def listen(self, ring: Callable[[int], None]) -> None:
         """Call `ring` after every commit."""

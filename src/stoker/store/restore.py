@@ -38,6 +38,9 @@ _READ_BYTES = 1 << 20
 UNFINISHED = "restore-unfinished"
 """This file is in a home from before the first change of a restore until after the last."""
 
+FORGET = "forget-unknown"
+"""By this file the next server knows that an admin has chosen this state: what it does not know is ended and put away."""
+
 _AGAIN = (
     "the restore is not finished: mend what stopped it and restore again, with --force; "
     "what was there before is kept, in folders replaced-… of the home"
@@ -150,6 +153,7 @@ def _finish(home: Path, manifest: Manifest) -> None:
     """Take the mark away, when all that was brought is on the disk."""
     files = [home / name.removeprefix("home/") for name in manifest.members if name.startswith("home/")]
     _sync(*{path for file in files for path in (file, *file.parents) if path.is_relative_to(home)}, home)
+    (home / FORGET).touch()
     (home / UNFINISHED).unlink()
     _sync(home)
 

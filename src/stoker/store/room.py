@@ -19,6 +19,17 @@ def free_bytes(folder: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
+FULL_BYTES = 1 << 20
+
+
+def is_full(folder: Path) -> bool:
+    """Whether hardly a byte can be written there."""
+    try:
+        return free_bytes(folder) < FULL_BYTES
+    except OSError:
+        return False
+
+
 class Room:
     """So much is to stay free on a disk."""
 
@@ -26,11 +37,17 @@ class Room:
         self._reserve_mb = reserve_mb
         self._free = free
 
+    def problem(self, folder: Path) -> str:
+        """What a disk lacks of the reserve; empty: nothing."""
+        free_mb = self._free(folder) / _MB
+        if free_mb >= self._reserve_mb:
+            return ""
+        return f"the disk of {folder} is nearly full ({free_mb:.0f} MB are free)"
+
     def check(self, folder: Path, what: str) -> None:
         """Raise Unavailable while a disk has less. `what`: who is refused, in the plural."""
-        free_mb = self._free(folder) / _MB
-        if free_mb < self._reserve_mb:
+        if problem := self.problem(folder):
             raise Unavailable(
-                f"the disk of {folder} is nearly full ({free_mb:.0f} MB are free): {what} are not taken now; what runs goes on",
+                f"{problem}: {what} are not taken now; what runs goes on",
                 fix=f"free some space there, until {self._reserve_mb:.0f} MB are free (the setting reserve_mb)",
             )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -35,6 +36,7 @@ WATCH_SECONDS = 0.5
 """How often the database is asked for what others have written."""
 
 _END = (1 << 63) - 1
+_IDS_AT_ONCE = 500
 _log = logging.getLogger("stoker.store")
 
 
@@ -177,6 +179,26 @@ class SqlStore:
         """One attempt."""
         with self._reading() as db:
             return SqlRows(db).read_attempt(attempt)
+
+    def unknown_jobs(self, jobs: Collection[str]) -> set[str]:
+        """Those that no job ever had."""
+        return self._unknown(q.KNOWN_JOBS, jobs)
+
+    def unknown_attempts(self, attempts: Collection[str]) -> set[str]:
+        """Those that no attempt ever had."""
+        return self._unknown(q.KNOWN_ATTEMPTS, attempts)
+
+    def _unknown(self, known: sa.Select[tuple[str]], ids: Collection[str]) -> set[str]:
+        left, of_all = set(ids), iter(ids)
+        with self._reading() as db:
+            while some := list(islice(of_all, _IDS_AT_ONCE)):
+                left.difference_update(db.execute(known, {"ids": some}).scalars())
+        return left
+
+    def last_moment(self) -> float:
+        """When the last line was written."""
+        with self._reading() as db:
+            return float(db.execute(q.LAST_MOMENT).scalar() or 0.0)
 
     def listen(self, ring: Callable[[int], None]) -> None:
         """Call `ring` after every commit, and when others have written."""

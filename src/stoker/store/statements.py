@@ -8,6 +8,7 @@ from sqlalchemy import bindparam
 from .schema import attempts, holdings, jobs, lead, node_records, nodes, story
 
 LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(story.c.n), 0))  # where the story stands
+LAST_MOMENT = sa.select(story.c.at).order_by(story.c.n.desc()).limit(1)  # when it got there
 STANDING = sa.select(  # the same, with the term
     LAST_POSITION.scalar_subquery().label("position"),
     sa.select(sa.func.coalesce(sa.func.max(lead.c.term), 0)).scalar_subquery().label("term"),
@@ -56,6 +57,8 @@ HELD_SINCE = (  # the attempts of jobs that live, or ended since a moment
 )
 
 READ_ATTEMPT = sa.select(attempts.c.body).where(attempts.c.id == bindparam("attempt"))  # one attempt
+KNOWN_JOBS = sa.select(jobs.c.id).where(jobs.c.id.in_(bindparam("ids", expanding=True)))  # which of these there are
+KNOWN_ATTEMPTS = sa.select(attempts.c.id).where(attempts.c.id.in_(bindparam("ids", expanding=True)))  # and of these
 READ_TRY = sa.select(attempts.c.body).where(  # a job's attempt by its number
     attempts.c.job == bindparam("of"), attempts.c.number == bindparam("try_number")
 )

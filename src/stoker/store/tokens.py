@@ -167,7 +167,7 @@ class TokenBook:
             found = {token.sha256: token for token in (Token(**_with_tuples(row)) for row in rows)}
         except FileNotFoundError:
             stamp, found = None, {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"{self._path} cannot be read: {getattr(error, 'strerror', None) or error}"
             raise Unavailable(
                 problem, fix="put it right from a backup, or remove it: then every user needs a new token"

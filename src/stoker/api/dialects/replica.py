@@ -97,7 +97,9 @@ def download(project: str, number: str, replica: str, file: int, request: Reques
 def _live(site: Services, attempt: str) -> Attempt:
     with site.live.look() as world:
         found = world.attempts.get(attempt)
-    found = found or site.store.attempt(attempt)
+    if found is None:
+        site.unknown.check_attempt(attempt)
+        found = site.store.attempt(attempt)
     if found.state is AttemptState.ENDED:
         raise Conflict(f"attempt {attempt} has ended")
     return found

@@ -34,8 +34,13 @@ if TYPE_CHECKING:
 @click.option("--hold", is_flag=True, default=None, help="Accept jobs, but start none.")
 @click.option("--standby", is_flag=True, help="A second server: it answers, and takes over when the first is gone.")
 @click.option("--no-auth", is_flag=True, help="Ask for no token: for clients that can send none, on loopback only.")
+@click.option(
+    "--forget-unknown",
+    is_flag=True,
+    help="End programs that the database does not know, because it has lost its end, and put their files away.",
+)
 @session.json_option
-def command(foreground: bool, standby: bool, no_auth: bool, as_json: bool, **flags: Any) -> None:
+def command(foreground: bool, standby: bool, no_auth: bool, forget_unknown: bool, as_json: bool, **flags: Any) -> None:
     """Start the embedded server of this home, in the background. Jobs that it finds running, it takes over."""
     from stoker.client import embedded
     from stoker.client.client import Client
@@ -47,29 +52,41 @@ def command(foreground: bool, standby: bool, no_auth: bool, as_json: bool, **fla
     config = read_config(os.environ, Path.cwd(), given)
     found = embedded.find(config)
     if foreground:
-        from stoker.app import serve
         from stoker.cli.server_log import ServerLog
+        from stoker.server import serve
 
         if found is None and not config["auth"]:
             show.warn(session.NO_TOKEN)
         logging.basicConfig(handlers=[ServerLog(config.home / "server.log")], level=logging.WARNING)
-        serve(config, standby=standby)
+        serve(config, standby=standby, forget_unknown=forget_unknown)
         return
     is_new = found is None or standby
     if found is None or standby:
         read_site(config)  # what is wrong with it is told here in full, not by the server's last words
-        found = embedded.start(config, _as_flags(given), standby=standby)
+        switches = ["--forget-unknown"] if forget_unknown else []
+        found = embedded.start(config, [*switches, *_as_flags(given)], standby=standby)
     else:
         show.note(f"a server runs already at {found.url} (process {found.pid}); stoker down ends it")
-        if given:
+        if given or forget_unknown:
             show.warn("what you gave now has no effect on it: stoker down, then stoker up again")
     if not found.needs_token:
         show.warn(session.NO_TOKEN)
+    if found.waits:
+        _tell_of_waiting(config, found, as_json)
+        return
     status = Client(found.url, found.token).status()
     if as_json:
         show.data({"url": found.url, "token_file": str(config.home / "token"), "pid": found.pid, **status})
     elif is_new:
         _tell(config, found, status)
+
+
+def _tell_of_waiting(config: Config, found: Found, as_json: bool) -> None:
+    if as_json:
+        show.data({"url": found.url, "pid": found.pid, "waits": found.waits})
+        return
+    show.done(f"server  {found.url}   (home {config.home})")
+    show.warn(f"it waits, and begins by itself when it can: {found.waits}")
 
 
 def _tell(config: Config, found: Found, status: Mapping[str, Any]) -> None:

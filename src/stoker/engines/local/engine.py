@@ -27,6 +27,7 @@ from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
+from stoker.runtime.zipapp import build
 
 from ..base import Request, Seen, words_of
 from ..status import BAD_STATUS, seen_of
@@ -39,6 +40,7 @@ from .spent_logs import Kept, SpentLogs
 HOST = "127.0.0.1"
 _ORPHANS_SECONDS = 10.0
 _LEAST_FREE_BYTES = 4 << 20
+_RUNS = (ReplicaState.STARTING, ReplicaState.UP)
 _log = logging.getLogger("stoker.engine")
 
 
@@ -69,11 +71,14 @@ class LocalEngine:
         self._cache = home / "cache"
         self._nodes = tuple(nodes)
         self._runtime = runtime
+        self._runtime_stamp = _stamp(runtime)
+        self._unknown: frozenset[str] = frozenset()  # which the database has lost: nobody knows what they hold
         self._leaving: list[_Child] = []  # supervisors whose attempts are over; they may still be shipping lines
         self._server_file = home / "cache" / "server-url"
         self._token = token
         self._uv = uv
         self._spawned: dict[str, _Child] = {}  # replica id → supervisors that we started ourselves
+        self._told_url, self._url_stamp = "", _stamp(self._server_file)
         self._server_file.parent.mkdir(parents=True, exist_ok=True)
         if server_url:
             self.be_found_at(server_url)
@@ -82,11 +87,14 @@ class LocalEngine:
     def be_found_at(self, server_url: str) -> None:
         """Let replicas find the server there, also those of an earlier one."""
         write_whole(str(self._server_file), server_url)
+        self._told_url, self._url_stamp = server_url, _stamp(self._server_file)
 
     def nodes(self) -> Sequence[Node]:
         """This machine, and the nodes declared on it."""
         self._leaving = [child for child in self._leaving if child.lives()]  # asked every round: no zombie stays long
         self._old_runs.prune_when_due()
+        if self._told_url and _stamp(self._server_file) != self._url_stamp:
+            self.be_found_at(self._told_url)  # somebody has damaged or removed it
         return self._nodes
 
     def render(self, launch: Launch) -> Request:
@@ -121,6 +129,8 @@ class LocalEngine:
             spawned = self._spawned.get(f"{request.attempt}/{name}")
             if spawned is not None and spawned.lives():
                 continue  # on its way to the lock
+            if self._unknown:
+                raise Unavailable("nothing is started here beside programs that the database does not know")
             try:
                 os.makedirs(folder.path, mode=0o700, exist_ok=True)
                 whole = {
@@ -133,7 +143,7 @@ class LocalEngine:
                     "cgroup": self.isolation.group(mark(self._runs, folder)),
                 }
                 write_whole(folder.request_file, json.dumps(whole))
-                command = [sys.executable, "-I", "-S", str(self._runtime), folder.path]
+                command = [sys.executable, "-I", "-S", self._archive(), folder.path]
                 marked = {**os.environ, **self._marks(request.attempt, name)}
                 self._spawned[f"{request.attempt}/{name}"] = _Child(command, marked, folder.errors_file)
             except OSError as error:
@@ -167,9 +177,26 @@ class LocalEngine:
             for a in attempts.values()
         }
 
-    def adopt(self, live: Collection[str], nodes: Sequence[Node] = ()) -> None:
+    def attempts(self) -> Collection[str]:
+        """Those that have a folder."""
+        return list(attempts_in(self._runs))
+
+    def put_away(self, attempts: Collection[str], folder: Path) -> set[str]:
+        """Move their folders."""
+        running = set()
+        for attempt in attempts:
+            if any(not _has_ended(f) and _may_run(f) for f in self._folders(attempt)):
+                running.add(attempt)
+            elif self._attempt_folder(attempt).is_dir():
+                (folder / attempt).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._attempt_folder(attempt).rename(folder / attempt)
+        self._unknown = frozenset(running)
+        return running
+
+    def adopt(self, live: Collection[str], nodes: Sequence[Node] = (), *, unknown: Collection[str] = ()) -> None:
         """Take over what an earlier server left here. What is of no live attempt is ended at once: its devices count as free."""
         kept: set[str] = set()
+        self._unknown, live = frozenset(unknown), {*live, *unknown}
         for attempt in attempts_in(self._runs):
             folders = self._folders(attempt)
             strays = [f for f in folders if attempt not in live and not _has_ended(f) and _may_run(f)]
@@ -224,11 +251,21 @@ class LocalEngine:
             _signal(folder, signal.SIGKILL)
             message = f"its status cannot be read: {error}"
             seen = Seen(role=replica.role, index=replica.index, state=ReplicaState.LOST, message=message)
+        if seen.state is not ReplicaState.LOST and replica.seen in _RUNS and not os.path.isdir(folder.path):
+            message = f"its folder {folder.path} was removed while it ran"
+            seen = Seen(role=replica.role, index=replica.index, state=ReplicaState.LOST, message=message)
+            self._end_without_folder(folder, spawned)
         if seen.state is ReplicaState.LOST and not self._is_over(folder):
             # Its devices stay its own as long as one of its processes lives.
             last = replica.seen if replica.seen is not ReplicaState.NOTHING else ReplicaState.STARTING
             return Seen(role=replica.role, index=replica.index, state=last)
         return seen
+
+    def _end_without_folder(self, folder: Folder, spawned: _Child | None) -> None:
+        """End a supervisor whose notes are gone, and the group that bears its mark; `_is_over` looks for what is left."""
+        if spawned is not None:
+            spawned.kill()
+        self.isolation.end_group(mark(self._runs, folder))
 
     def _wait_for_end(self, folders: Sequence[Folder]) -> None:
         until = time.monotonic() + _ORPHANS_SECONDS
@@ -257,6 +294,14 @@ class LocalEngine:
     def _marks(self, attempt: str, name: str) -> dict[str, str]:
         """The variables that all processes of a replica inherit."""
         return {"STOKER_REPLICA_ID": f"{attempt}/{name}", MARK: mark(self._runs, self._folder(attempt, name))}
+
+    def _archive(self) -> str:
+        """The runtime; packed again if somebody has changed or removed it. Raises OSError."""
+        if _stamp(self._runtime) != self._runtime_stamp:
+            self._runtime = Path(build(str(self._cache)))
+            self._runtime_stamp = _stamp(self._runtime)
+            _log.warning("%s was changed or removed, and is made anew", self._runtime)
+        return str(self._runtime)
 
     def _check_room(self) -> None:
         """A replica has to write down what it does from its first moment on. Raises Unavailable."""
@@ -303,6 +348,11 @@ class _Child:
         )
         self._lives = True
 
+    def kill(self) -> None:
+        """End it, if it has not."""
+        if self.lives():
+            os.kill(self._pid, signal.SIGKILL)
+
     def lives(self) -> bool:
         """Whether it has not ended yet. One that has is collected, so that it is no zombie."""
         if self._lives:
@@ -311,6 +361,15 @@ class _Child:
             except ChildProcessError:
                 self._lives = False
         return self._lives
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """By what a change of a file is noticed; None for none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _has_ended(folder: Folder) -> bool:

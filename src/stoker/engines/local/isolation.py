@@ -195,7 +195,7 @@ def _users_in(path: Path) -> dict[str, int]:
             return known
     except FileNotFoundError:
         return {}
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     raise EngineError(
         f"{path} is damaged: it does not tell which owner has which user; restore it from a backup, or write it anew by"

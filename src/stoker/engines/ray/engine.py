@@ -190,10 +190,21 @@ class RayEngine:
                     self._asked.difference_update(unknown)
         return found
 
-    def adopt(self, live: Collection[str], nodes: Sequence[Node] = ()) -> None:
-        """Take over what an earlier server left there, as soon as Ray is reached. Until then its nodes are DOWN."""
+    def attempts(self) -> Collection[str]:
+        """What runs there is known when Ray is reached, and then by what was started here."""
+        return ()
+
+    def put_away(self, attempts: Collection[str], folder: Path) -> set[str]:
+        """Nothing of theirs is kept here."""
+        return set()
+
+    def adopt(self, live: Collection[str], nodes: Sequence[Node] = (), *, unknown: Collection[str] = ()) -> None:
+        """Take over what an earlier server left there, as soon as Ray is reached. Until then its nodes are DOWN.
+
+        While the database has lost attempts, Ray is told of nobody whom to end.
+        """
         with self._lock:
-            self._live = frozenset(live)
+            self._live = None if unknown else frozenset(live)
             self._nodes = self._nodes or tuple(replace(node, state=NodeState.DOWN) for node in nodes)
         self._tell_what_is_due()
 

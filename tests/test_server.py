@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import gc, resource
-from stoker.app import MOST_FILES, make_room_for_many
+from stoker.server import MOST_FILES, make_room_for_many
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
 make_room_for_many()
