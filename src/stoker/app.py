@@ -41,7 +41,8 @@ from stoker.core.site import Pool
 from stoker.engines.base import ElasticEngine, ServedEngine
 from stoker.engines.local.engine import LocalEngine
 from stoker.engines.local.isolation import Isolation, detect
-from stoker.engines.local.machine import this_machine
+from stoker.engines.local.machine import this_machine, with_slots
+from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Driver
 from stoker.registry import load, names
@@ -101,6 +102,8 @@ def build(
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
+    slots = config["local_replicas"] or Resources.here().replicas
+    nodes = with_slots(nodes, slots)
     if "local" not in config["engine"].split(","):
         nodes = []  # rehearsals bring their own
     isolation = isolation_of(config)
@@ -163,6 +166,7 @@ def build(
             rules=rules,
             clock=clock,
             images=images,
+            rehearsal_replicas=slots,
             check_room=lambda: room.check(home, "new jobs"),
             folder_problem=lambda spec: isolation.problem(enact.folders(spec)) if nodes else "",
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),

@@ -241,6 +241,13 @@ SETTINGS: tuple[Setting, ...] = (
         "best-fit",
         "How a gang is placed on nodes: a placer (docs/site.md). As with `policy`, a setting goes over the site file.",
     ),
+    Setting(
+        "local_replicas",
+        _limit,
+        0,
+        "Most replicas that run on this machine at a time, those of its declared nodes and of rehearsals included"
+        " (docs/scheduling.md); 0: as many as its memory, cores, process ids and files allow.",
+    ),
     Setting("grace_seconds", _seconds, 30.0, "Between SIGTERM and SIGKILL, when a replica is stopped."),
     Setting(
         "isolation",

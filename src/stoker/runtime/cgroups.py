@@ -58,6 +58,12 @@ def find(name: str) -> Optional[Cgroups]:
     return None
 
 
+def own_folders(controller: str) -> List[str]:
+    """The folders of the groups that this process is in and that may limit it: of version 1, and of version 2."""
+    mounts, own = _mounts(), _own()
+    return [mounts[key] + own[key].rstrip("/") for key in (controller, "") if key in mounts and key in own]
+
+
 def join(folders: List[str]) -> None:
     """Put this process, and so all that it will start, into a group."""
     for folder in folders:

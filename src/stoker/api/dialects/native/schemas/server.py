@@ -124,6 +124,8 @@ class Node(TypedDict):
     vcpus: Annotated[float, says("Its vCPUs.", 16.0)]
     memory_gb: Annotated[float, says("Its memory in GB.", 14.4)]
     soft: Annotated[bool, says("Whether one job alone may take more vCPUs and memory than it has.", True)]
+    most_replicas: Annotated[int, says("How many replicas its machine runs at a time; 0: nobody has said.", 200)]
+    shares_machine: Annotated[bool, says("Whether all nodes of its engine are on one machine.", True)]
     jobs: Annotated[list[str], says("The names of the jobs that hold something of it.", ["train_3f2a"])]
 
 
