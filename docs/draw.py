@@ -126,6 +126,7 @@ TYPES = {
     "_lease": "seconds, 3 or more",
     "_days": "days, 0 to 36500",
     "_count": "a whole number",
+    "_count_or_auto": "a whole number, or `auto`",
     "_gigabytes": "GB",
     "_list": "text,…",
     "_users": "FIRST-LAST",

@@ -13,7 +13,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -24,6 +24,7 @@ import psutil
 from stoker import __version__
 from stoker.api.auth import LOOPBACK_NAMES, Tokens, allowed_hosts, read_or_make_tokens
 from stoker.api.bell import Bell
+from stoker.api.rendezvous import Rendezvous
 from stoker.api.services import Services
 from stoker.clock import Clock, SystemClock
 from stoker.config import Config
@@ -46,6 +47,7 @@ from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Driver
 from stoker.registry import load, names
+from stoker.runtime.priority import be_server
 from stoker.runtime.zipapp import build as build_runtime
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
@@ -91,11 +93,14 @@ def build(
     driver: Driver | None = None,
     upgrade: bool = True,
     leads: Callable[[], bool] = lambda: True,
+    nicer: int = 0,
+    server_has: Sequence[str] = (),
 ) -> Stoker:
     """Tie a Stoker together.
 
     `url`: where its replicas will reach it; empty, if that is said later. `upgrade`: whether it may bring the database's
     schema up to date. `leads`: whether it may write now.
+    `nicer`, `server_has`: what `be_server` gave.
     """
     home, clock = config.home, clock or SystemClock()
     tokens = read_or_make_tokens(home, clock, writes=leads)
@@ -106,7 +111,7 @@ def build(
     nodes = with_slots(nodes, slots)
     if "local" not in config["engine"].split(","):
         nodes = []  # rehearsals bring their own
-    isolation = isolation_of(config)
+    isolation = isolation_of(config, nicer, server_has)
     runtime = Path(build_runtime(str(home / "cache")))
     local = LocalEngine(
         home,
@@ -183,6 +188,7 @@ def build(
         leases=loop.leases,
         isolation=isolation,
         bell=bell,
+        rendezvous=Rendezvous(bell),
         leads=leads,
         tokens=tokens.book,
     )
@@ -205,6 +211,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
     from stoker.api.protocol import PatientProtocol
 
     keep_one_arena()
+    nicer, server_has = be_server()
     home = config.home
     lead = lead_of(home, config["database"])
     is_first = lead.take()
@@ -219,7 +226,13 @@ def serve(config: Config, *, standby: bool = False) -> None:
     check_exposure(config)
     url = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
     leading: Leading | None = None
-    stoker = build(config, upgrade=is_first, leads=lambda: leading is not None and leading.leads())
+    stoker = build(
+        config,
+        upgrade=is_first,
+        leads=lambda: leading is not None and leading.leads(),
+        nicer=nicer,
+        server_has=server_has,
+    )
     server: uvicorn.Server | None = None
 
     def shut_down() -> None:
@@ -334,8 +347,11 @@ def check_exposure(config: Config) -> None:
         )
 
 
-def isolation_of(config: Config) -> Isolation:
-    """How far this machine keeps programs apart, by the site's settings. Raises Unavailable for a level that it cannot."""
+def isolation_of(config: Config, nicer: int = 0, server_has: Sequence[str] = ()) -> Isolation:
+    """How far this machine keeps programs apart, by the site's settings. Raises Unavailable for a level that it cannot.
+
+    `nicer`, `server_has`: what `be_server` gave.
+    """
     first, _, last = config["job_users"].partition("-")
     return detect(
         config["isolation"],
@@ -345,7 +361,9 @@ def isolation_of(config: Config) -> Isolation:
         inherited=tuple(config["inherit_env"]),
         users=(int(first), int(last)),
         memory_bytes=int(config["job_memory_gb"] * 2**30),
-        processes=config["job_processes"],
+        nicer=nicer,
+        server_has=tuple(server_has),
+        processes=Resources.here().tasks_of_replica if config["job_processes"] == "auto" else config["job_processes"],
     )
 
 

@@ -137,6 +137,10 @@ def _count(value: Any) -> int:
     return int(value)
 
 
+def _count_or_auto(value: Any) -> int | str:
+    return "auto" if value == "auto" else _count(value)
+
+
 def _list(value: Any) -> list[str]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
@@ -260,9 +264,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("job_users", _users, "20000-29999", "The numbers of the users that jobs run as, at isolation level 2."),
     Setting(
         "job_processes",
-        _count,
-        10_000,
-        "Most processes and threads of a replica, where cgroups can hold it to that; 0: no limit.",
+        _count_or_auto,
+        "auto",
+        "Most processes and threads of a replica, where cgroups can hold it to that; `auto`: 256 for each core, 512 to"
+        " 10,000, and fewer where memory or process ids are few; 0: no limit.",
     ),
     Setting(
         "job_memory_gb", _gigabytes, 0.0, "Most memory of a replica, where cgroups can hold it to that; 0: no limit."

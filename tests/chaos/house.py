@@ -16,6 +16,7 @@ from stoker.api.app import routes
 from stoker.api.audit import Audit
 from stoker.api.auth import Guard, Tokens, read_or_make_tokens
 from stoker.api.bell import Bell
+from stoker.api.rendezvous import Rendezvous
 from stoker.api.services import Services
 from stoker.clock import Clock
 from stoker.config import Config, read_config
@@ -199,6 +200,7 @@ class Server:
                 live=LiveWorld(self.store),
                 tokens=tokens.book,
                 bell=bell,
+                rendezvous=Rendezvous(bell),
             )
             self.loop._term = self.store.lead("simulated")
         except BaseException:

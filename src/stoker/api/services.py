@@ -32,6 +32,7 @@ from stoker.store.tokens import TokenBook
 
 from .access import Access
 from .bell import Bell
+from .rendezvous import Rendezvous
 from .translation import SiteRules
 
 LARGEST_BODY_BYTES = 10 << 20
@@ -58,6 +59,7 @@ class Services:
     leases: Leases
     isolation: Isolation
     bell: Bell
+    rendezvous: Rendezvous
     tokens: TokenBook
     shut_down: Callable[[], None] = lambda: None
     leads: Callable[[], bool] = lambda: True  # or it stands by

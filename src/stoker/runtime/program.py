@@ -10,7 +10,8 @@ import time
 from typing import IO, Callable, Container, Dict, List, Mapping, Optional, Sequence, cast
 
 from .lines import Lines, Log
-from .processes import descendants, die_with_parent, living, oom_kills, signal_all, signal_group
+from .priority import be_program
+from .processes import descendants, oom_kills, signal_all, signal_group
 from .sandbox import Sandbox
 
 _POLL_SECONDS = 0.2
@@ -106,7 +107,7 @@ class Program:
 
     def _kill(self) -> None:
         """Until none is left, however long that takes: one in the midst of a system call still holds its devices."""
-        if self._process.returncode is None or not living():
+        if self._process.returncode is None or not os.path.isdir("/proc/self"):
             signal_group(self.pid, signal.SIGKILL)
         pause = 0.005
         while signal_all(signal.SIGKILL):  # one that forks while we look is found at the next look
@@ -164,7 +165,7 @@ def spawn(
             stdout=files[1],
             stderr=files[2],
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=be_program,
             pass_fds=[tells] if sandbox.level else [],
         )
         pid = process.pid

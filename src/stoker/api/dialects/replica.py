@@ -7,6 +7,7 @@ Writes of an attempt that has ended are refused: another one may have taken its 
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -14,7 +15,6 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from stoker.api.bell import wait
 from stoker.api.download import file_response
 from stoker.api.services import Services, read_json, services
 from stoker.control.enact import launch_files
@@ -28,6 +28,7 @@ from stoker.store.files import write_errors
 from stoker.store.logs import ASIDE
 
 JOIN_SECONDS = 30.0
+NOT_YET = b"{}"
 _MOST_MESSAGE_CHARACTERS = 4000
 _MOST_SIGN_CHARACTERS = 40
 _MOST_EVIDENCE_CHARACTERS = 500
@@ -42,15 +43,8 @@ async def join(project: str, number: str, replica: str, request: Request) -> Any
     attempt = job_id(project, number)
     addresses = body.get("addresses") if isinstance(body, dict) else None
     await run_in_threadpool(_report, site, attempt, replica, {"seen": "STARTING", "addresses": addresses})
-    for _ in range(int(JOIN_SECONDS)):
-        ring = site.bell.next(job_of_attempt(attempt))
-        found = await run_in_threadpool(_live, site, attempt)
-        if all(r.addresses for r in found.replicas):
-            return {"cluster": _cluster(found)}
-        await wait(ring, 1.0)
-        if site.bell.closed:
-            break
-    return {}
+    found = await site.rendezvous.wait(attempt, job_of_attempt(attempt), lambda: _met(site, attempt), JOIN_SECONDS)
+    return Response(found or NOT_YET, media_type="application/json")
 
 
 @router.post("/beat")
@@ -162,6 +156,14 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
 def _text(value: Any) -> str:
     """A text that can be written down: half a character (a lone surrogate) becomes a question mark."""
     return str(value).encode(errors="replace").decode()
+
+
+def _met(site: Services, attempt: str) -> bytes:
+    """The answer to all who join, once everybody has; at once for who is to stop. Empty: somebody is missing yet."""
+    found = _live(site, attempt)
+    if found.state is AttemptState.STOPPING:
+        return NOT_YET
+    return json.dumps({"cluster": _cluster(found)}).encode() if all(r.addresses for r in found.replicas) else b""
 
 
 def _cluster(attempt: Attempt) -> dict[str, list[list[str]]]:

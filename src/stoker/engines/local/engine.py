@@ -36,6 +36,9 @@ from .log_file import read_log
 from .old_runs import KEEP_RUNS_DAYS, OldRuns, attempts_in
 
 HOST = "127.0.0.1"
+STARTS_AT_ONCE = 16
+"""So many supervisors of a gang are started in one round of the control loop, which takes a tenth of a second."""
+
 _ORPHANS_SECONDS = 10.0
 _LEAST_FREE_BYTES = 4 << 20
 _log = logging.getLogger("stoker.engine")
@@ -67,6 +70,7 @@ class LocalEngine:
         self._server_file = home / "cache" / "server-url"
         self._token = token
         self._uv = uv
+        self._ring: Callable[[], None] = lambda: None
         self._spawned: dict[str, _Child] = {}  # replica id → supervisors that we started ourselves
         self._server_file.parent.mkdir(parents=True, exist_ok=True)
         if server_url:
@@ -105,16 +109,22 @@ class LocalEngine:
     def start(self, request: Request) -> None:
         """Make the folders and start a supervisor in each. One that runs, or has run, is left alone.
 
+        Of many only some are started at once, and it rings for the order to be given again: other jobs wait meanwhile.
+
         Raises Unavailable for what may pass, so that the order is given again: no room on the disk, too many processes.
         """
         self._check_room()
+        started = 0
         for name, words in request.replicas.items():
+            spawned = self._spawned.get(f"{request.attempt}/{name}")
+            if spawned is not None and spawned.lives():
+                continue  # it runs, or is on its way to the lock
             folder = self._folder(request.attempt, name)
             if folder.should_stop() or folder.read_status() or folder.supervisor_lives():
                 continue
-            spawned = self._spawned.get(f"{request.attempt}/{name}")
-            if spawned is not None and spawned.lives():
-                continue  # on its way to the lock
+            if started == STARTS_AT_ONCE:
+                return self._ring()
+            started += 1
             try:
                 os.makedirs(folder.path, mode=0o700, exist_ok=True)
                 whole = {
@@ -124,6 +134,8 @@ class LocalEngine:
                     "cache": str(self._cache),
                     "uv": self._uv,
                     "isolation": self.isolation.prepare(words["isolation"]),
+                    "nicer": self.isolation.nicer,
+                    "processes_per_user": self.isolation.processes_per_user,
                     "cgroup": self.isolation.group(mark(self._runs, folder)),
                 }
                 write_whole(folder.request_file, json.dumps(whole))
@@ -140,6 +152,8 @@ class LocalEngine:
         fence = self._attempt_folder(attempt) / "stop"
         is_new = not fence.exists()
         fence.touch()
+        if not is_new and not force:
+            return  # they have been told: the order is given again in every round
         for folder in self._folders(attempt):
             if force:
                 _signal(folder, signal.SIGKILL)
@@ -190,7 +204,8 @@ class LocalEngine:
             forget_group(folder)
 
     def listen(self, ring: Callable[[], None]) -> None:
-        """Its nodes stay as they are, and its replicas report by themselves."""
+        """Its nodes stay as they are, and its replicas report by themselves: it rings while more are to be started."""
+        self._ring = ring
 
     def problem(self) -> str:
         """None: the server itself runs here."""
@@ -262,7 +277,9 @@ class LocalEngine:
         return self._runs / attempt
 
     def _folder(self, attempt: str, name: str) -> Folder:
-        return Folder(str(self._attempt_folder(attempt) / name))
+        return Folder(
+            f"{self._runs}/{attempt}/{name}"
+        )  # every replica's, in every round: a Path costs as much as a look
 
     def _folders(self, attempt: str) -> list[Folder]:
         base = self._attempt_folder(attempt)

@@ -12,13 +12,19 @@ import psutil
 
 from stoker.runtime.cgroups import own_folders
 
-_LEAST_REPLICAS, _MOST_REPLICAS = 16, 5_000
+_LEAST_REPLICAS, _MOST_REPLICAS = 16, 3_000  # each reserves three of 12,000 ports
 _BYTES_EACH = 32 << 20
 """A supervisor, its sandbox and a Python program that imports little take 11 to 20 MB."""
 
 _TASKS_EACH = 16  # processes and threads: a supervisor has 1 to 3, a sandbox 2
 _FILES_EACH = 4  # of the server: each supervisor keeps a connection, and a second one while it joins
 _REPLICAS_PER_CORE = 100  # 100 start in 3 s on two cores
+
+
+_TASKS_PER_CORE = 256
+_MOST_TASKS_EACH, _LEAST_TASKS_EACH = 10_000, 512
+_BYTES_PER_TASK = 4 << 20
+_KEPT_SHARE, _LEAST_KEPT, _MOST_KEPT = 1 / 16, 512 << 20, 4 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +49,23 @@ class Resources:
             files=_limit(resource.RLIMIT_NOFILE),
             cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         )
+
+    @property
+    def tasks_of_replica(self) -> int:
+        """How many processes and threads one replica may have, so that a fork bomb leaves room to others."""
+        found = min(self.tasks // 8, self.cores * _TASKS_PER_CORE, self.memory_bytes // 2 // _BYTES_PER_TASK)
+        return max(_LEAST_TASKS_EACH, min(_MOST_TASKS_EACH, found))
+
+    @property
+    def tasks_of_user(self) -> int:
+        """How many processes and threads one user may have, where nothing else holds replicas to a limit."""
+        return self.tasks // 2
+
+    @property
+    def bytes_of_jobs(self) -> int:
+        """How much memory all jobs together may have: the rest is for the server, and what else keeps the machine going."""
+        kept = min(max(self.memory_bytes * _KEPT_SHARE, _LEAST_KEPT), _MOST_KEPT, self.memory_bytes / 4)
+        return int(self.memory_bytes - kept)
 
     @property
     def replicas(self) -> int:

@@ -26,6 +26,13 @@ class Isolation(TypedDict):
         str, says("How processes are ended that a killed supervisor leaves behind.", "PID namespace, cgroup v2")
     ]
     limits: Annotated[str, says("What a replica is held to; empty for nothing.", "10000 processes")]
+    server: Annotated[
+        str,
+        says(
+            "What keeps the server answering, whatever jobs do; empty for nothing.",
+            "oom_score_adj -900, nice -5; all jobs together: cpu.shares 1024, 22.1 GB of memory",
+        ),
+    ]
     next: Annotated[
         str,
         says("What the next level needs; empty at the highest.", "level 2 works here: stoker config set isolation 2"),
