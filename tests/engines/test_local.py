@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ import pytest
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Seen
-from stoker.engines.local.engine import LocalEngine
+from stoker.engines.local.engine import STARTS_AT_ONCE, LocalEngine
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, look, until
 from tests.contract.test_engines import a_local_engine
@@ -357,3 +358,20 @@ def test_virtual_nodes_never_get_real_gpus(tmp_path: Path) -> None:
     assert visible(real=False, virtual=True) == "0,1"
     assert visible(real=True, virtual=True) == ""
     assert visible(real=True, virtual=False) == "0,1"
+
+
+def test_a_large_gang_starts_in_portions(engine: LocalEngine) -> None:
+    rings: list[int] = []
+    engine.listen(lambda: rings.append(1))
+    launch = python("import time; time.sleep(60)")
+    (chief,) = launch.replicas
+    count = STARTS_AT_ONCE + 1
+    many = replace(launch, replicas=tuple(replace(chief, index=n) for n in range(count)))
+
+    def started() -> int:
+        return sum(child.lives() for child in engine._spawned.values())
+
+    engine.start(engine.render(many))
+    assert (started(), len(rings)) == (STARTS_AT_ONCE, 1)
+    engine.start(engine.render(many))
+    assert (started(), len(rings)) == (count, 1)
