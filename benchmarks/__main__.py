@@ -25,6 +25,7 @@ PARTS = {
     "logs": "a program that prints 100 MB, to a client that follows it",
     "crowd": "1,000 running and 100,000 stored jobs, 200 people who ask and 50 who follow",
     "replicas": "the server's CPU for 1,000 replicas that run, beat and print",
+    "gang": "gangs of 50 to 200 on this machine, and the server meanwhile",
     "noisy": "what a job that prints 100 MB a minute costs the others",
     "hour": "the control plane's memory over an hour of virtual time",
     "steps": "what it costs a step of training to be measured",

@@ -84,7 +84,7 @@ def rows(found: Sequence[Seen]) -> Iterator[Row]:
 def look(seconds: float, stored: int, running: int, pollers: int, streams: int, *, beats: int = 0) -> Seen:
     """Fill a server, let everybody come, and watch. `beats`: of so many replicas, as if they were on other machines."""
     seen = Seen(stored, running)
-    server = Server(f"--fake={-(-running // 4)}x4xT4")
+    server = Server(f"--fake={-(-running // 4)}x4xT4", settings={"local_replicas": 2 * running})
     fill(server.home / "stoker.db", stored, waiting=0, since=time.time() - 86_400)
     people = _people(server.home / "runs" / PROJECT, server, running, pollers, streams, seconds, beats)
     try:

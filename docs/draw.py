@@ -126,6 +126,7 @@ TYPES = {
     "lease": "seconds, 3 or more",
     "days": "days, 0 to 36500",
     "count": "a whole number",
+    "count_or_auto": "a whole number, or `auto`",
     "gigabytes": "GB",
     "texts": "text,…",
     "users": "FIRST-LAST",

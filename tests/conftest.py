@@ -101,9 +101,13 @@ def house(tmp_path: Path) -> House:
 
 
 @pytest.fixture
-def stoker(tmp_path: Path) -> Iterator[Stoker]:
-    """A whole Stoker, its loop at rest: nothing starts. It has declared nodes for the documents' examples."""
+def stoker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stoker]:
+    """A whole Stoker, its loop at rest: nothing starts. It has declared nodes for the documents' examples.
+
+    Its parameter, if it has one: more settings.
+    """
     flags = {"home": str(tmp_path / "home"), "hold": True, "fake": "10x4xT4,10x4xK80,3xn1-highmem-8"}
+    flags |= getattr(request, "param", {})
     (tmp_path / "home").mkdir()
     made = build(read_config({}, flags=flags), url="http://127.0.0.1:1", driver=FakeDriver())
     made.loop.tick()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from stoker.api.auth import Tokens, read_or_make_tokens
 from stoker.api.bell import Bell
+from stoker.api.rendezvous import Rendezvous
 from stoker.api.services import Services
 from stoker.clock import Clock, ForwardClock, SystemClock
 from stoker.config import Config
@@ -32,7 +33,8 @@ from stoker.core.site import Pool
 from stoker.engines.base import ElasticEngine, ServedEngine
 from stoker.engines.local.engine import LocalEngine
 from stoker.engines.local.isolation import Isolation, detect
-from stoker.engines.local.machine import this_machine
+from stoker.engines.local.machine import this_machine, with_slots
+from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Driver
 from stoker.registry import load, names
@@ -84,12 +86,15 @@ def build(
     upgrade: bool = True,
     leads: Callable[[], bool] = lambda: True,
     forget_unknown: bool = False,
+    nicer: int = 0,
+    server_has: Sequence[str] = (),
 ) -> Stoker:
     """Tie a Stoker together.
 
     `url`: where its replicas will reach it; empty, if that is said later. `upgrade`: whether it may bring the database's
     schema up to date. `leads`: whether it may write now. `forget_unknown`: see control/unknown.py. Raises NotYet, and leaves
     nothing behind that runs, if the database or its disk is not there now.
+    `nicer`, `server_has`: what `be_server` gave.
     """
     home, machine_clock = config.home, clock or SystemClock()
     clock = ForwardClock(machine_clock)
@@ -98,7 +103,18 @@ def build(
     )  # a token's end is not put off by what was written once
     store = SqlStore(config["database"] or home / "stoker.db", clock, upgrade=upgrade)
     try:
-        return _tied(config, clock, tokens, store, url=url, driver=driver, leads=leads, forget_unknown=forget_unknown)
+        return _tied(
+            config,
+            clock,
+            tokens,
+            store,
+            url=url,
+            driver=driver,
+            leads=leads,
+            forget_unknown=forget_unknown,
+            nicer=nicer,
+            server_has=server_has,
+        )
     except BaseException:
         store.close()
         raise
@@ -114,14 +130,18 @@ def _tied(
     driver: Driver | None,
     leads: Callable[[], bool],
     forget_unknown: bool,
+    nicer: int,
+    server_has: Sequence[str],
 ) -> Stoker:
     home = config.home
     nodes = this_machine(driver or load("drivers", "nvml")(), os.environ.get("CUDA_VISIBLE_DEVICES")) + declared_nodes(
         config["fake"], "local"
     )
+    slots = config["local_replicas"] or Resources.here().replicas
+    nodes = with_slots(nodes, slots)
     if "local" not in config["engine"].split(","):
         nodes = []  # rehearsals bring their own
-    isolation = isolation_of(config)
+    isolation = isolation_of(config, nicer, server_has)
     runtime = Path(build_runtime(str(home / "cache")))
     logs = Logs(home / "logs", most_bytes=config["job_log_mb"] * 1e6, writes=leads)
     local = LocalEngine(
@@ -202,6 +222,7 @@ def _tied(
             check_room=check_new_jobs,
             check_project=ProjectDisk(home, config["project_disk_gb"] * 1e9).check,
             folder_problem=lambda spec: folder_problem(enact.folders(spec)) if nodes else "",
+            rehearsal_replicas=slots,
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),
@@ -217,6 +238,7 @@ def _tied(
         leases=loop.leases,
         isolation=isolation,
         bell=bell,
+        rendezvous=Rendezvous(bell),
         leads=leads,
         tokens=tokens.book,
     )
@@ -241,8 +263,11 @@ def _tied(
     return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services, take_over=take_over)
 
 
-def isolation_of(config: Config) -> Isolation:
-    """How far this machine keeps programs apart, by the site's settings. Raises Unavailable for a level that it cannot."""
+def isolation_of(config: Config, nicer: int = 0, server_has: Sequence[str] = ()) -> Isolation:
+    """How far this machine keeps programs apart, by the site's settings. Raises Unavailable for a level that it cannot.
+
+    `nicer`, `server_has`: what `be_server` gave.
+    """
     first, _, last = config["job_users"].partition("-")
     return detect(
         config["isolation"],
@@ -252,7 +277,9 @@ def isolation_of(config: Config) -> Isolation:
         inherited=tuple(config["inherit_env"]),
         users=(int(first), int(last)),
         memory_bytes=int(config["job_memory_gb"] * 2**30),
-        processes=config["job_processes"],
+        nicer=nicer,
+        server_has=tuple(server_has),
+        processes=Resources.here().tasks_of_replica if config["job_processes"] == "auto" else config["job_processes"],
     )
 
 

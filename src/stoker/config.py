@@ -17,7 +17,7 @@ from typing import Any
 
 from stoker.core.errors import BadSpec, Violation
 from stoker.setting_types import Parser
-from stoker.setting_types import count as _count
+from stoker.setting_types import count_or_auto as _count_or_auto
 from stoker.setting_types import database as _database
 from stoker.setting_types import days as _days
 from stoker.setting_types import flag as _flag
@@ -153,6 +153,13 @@ SETTINGS: tuple[Setting, ...] = (
         "best-fit",
         "How a gang is placed on nodes: a placer (docs/site.md). As with `policy`, a setting goes over the site file.",
     ),
+    Setting(
+        "local_replicas",
+        _limit,
+        0,
+        "Most replicas that run on this machine at a time, those of its declared nodes and of rehearsals included"
+        " (docs/scheduling.md); 0: as many as its memory, cores, process ids and files allow.",
+    ),
     Setting("grace_seconds", _seconds, 30.0, "Between SIGTERM and SIGKILL, when a replica is stopped."),
     Setting(
         "isolation",
@@ -165,9 +172,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("job_users", _users, "20000-29999", "The numbers of the users that jobs run as, at isolation level 2."),
     Setting(
         "job_processes",
-        _count,
-        10_000,
-        "Most processes and threads of a replica, where cgroups can hold it to that; 0: no limit.",
+        _count_or_auto,
+        "auto",
+        "Most processes and threads of a replica, where cgroups can hold it to that; `auto`: 256 for each core, 512 to"
+        " 10,000, and fewer where memory or process ids are few; 0: no limit.",
     ),
     Setting(
         "job_memory_gb", _gigabytes, 0.0, "Most memory of a replica, where cgroups can hold it to that; 0: no limit."

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,8 @@ import psutil
 
 from stoker import __version__
 from stoker.api.audit import Audit
-from stoker.api.auth import LOOPBACK_NAMES, allowed_hosts, read_or_make_tokens
+from stoker.api.auth import allowed_hosts, read_or_make_tokens
+from stoker.api.listening import check_exposure, listen
 from stoker.api.waiting import Waiting, answer_meanwhile
 from stoker.app import Stoker, build
 from stoker.clock import SystemClock
@@ -30,6 +31,7 @@ from stoker.config import Config
 from stoker.control.leading import Leading
 from stoker.core.errors import NotYet, Unavailable
 from stoker.runtime.errors import MAY_PASS
+from stoker.runtime.priority import be_server
 from stoker.store.ballast import Ballast
 from stoker.store.lead import Lead, lead_of
 from stoker.store.restore import check_whole
@@ -61,6 +63,8 @@ class _Place:
     listening: socket.socket
     about: Mapping[str, Any]  # as server.json tells it
     standby: bool
+    nicer: int = 0  # these two as `be_server` gave them
+    server_has: Sequence[str] = ()
 
     @property
     def port(self) -> int:
@@ -86,7 +90,9 @@ def serve(config: Config, *, standby: bool = False, forget_unknown: bool = False
     they left. What may pass by itself, such as a database that is away, is waited for.
     """
     keep_one_arena()
+    nicer, server_has = be_server()
     place = _take_place(config, standby)
+    place.nicer, place.server_has = nicer, server_has
     stoker: Stoker | None = None
     leading: Leading | None = None
     try:
@@ -172,6 +178,8 @@ def _try_to_begin(place: _Place, forget_unknown: bool) -> tuple[Stoker, Leading]
         upgrade=is_first,
         leads=lambda: leading is not None and leading.leads(),
         forget_unknown=forget_unknown,
+        nicer=place.nicer,
+        server_has=place.server_has,
     )
 
     def began() -> None:
@@ -296,38 +304,6 @@ def make_room_for_many() -> None:
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
     sys.setswitchinterval(SWITCH_SECONDS)
-
-
-def listen(config: Config) -> socket.socket:
-    """A listening socket. A port that nobody chose may give way to a free one; a chosen one that is busy is an error."""
-    host, port = config["host"], config["port"]
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    ports = [port] if config.values["port"].source != "default" else [port, 0]
-    for candidate in ports:
-        # The protocol is named so that asyncio sees TCP and sends answers at once (TCP_NODELAY), not 40 ms later.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host, candidate))
-            listening.listen(2048)
-            return listening
-        except OSError as error:
-            listening.close()
-            problem = error
-    raise Unavailable(
-        f"cannot listen on {host}:{port}: {problem.strerror or problem}",
-        fix="another program may use that port: choose another with --port, or 0 for any",
-    )
-
-
-def check_exposure(config: Config) -> None:
-    """Without a token nobody but this machine may reach the server. Raises Unavailable."""
-    is_loopback = config["host"] in (*LOOPBACK_NAMES, "::1") or config["host"].startswith("127.")
-    if not config["auth"] and not is_loopback:
-        raise Unavailable(
-            f"refusing to listen on {config['host']} without a token: anybody there could run code here",
-            fix="leave --no-auth out, or listen on 127.0.0.1",
-        )
 
 
 def _pid_in(path: Path) -> int:

@@ -98,6 +98,11 @@ def count(value: Any) -> int:
     return int(value)
 
 
+def count_or_auto(value: Any) -> int | str:
+    """A whole number, or what the machine has."""
+    return "auto" if value == "auto" else count(value)
+
+
 def texts(value: Any) -> list[str]:
     """Texts."""
     items = value.split(",") if isinstance(value, str) else value

@@ -16,6 +16,7 @@ from stoker.api.app import routes
 from stoker.api.audit import Audit
 from stoker.api.auth import Guard, Tokens, read_or_make_tokens
 from stoker.api.bell import Bell
+from stoker.api.rendezvous import Rendezvous
 from stoker.api.services import Services
 from stoker.clock import Clock
 from stoker.config import Config, read_config
@@ -201,6 +202,7 @@ class Server:
                 tokens=tokens.book,
                 unknown=Unknown(home=home, store=self.store, logs=self.logs, engines={}),
                 bell=bell,
+                rendezvous=Rendezvous(bell),
             )
             self.loop._term = self.store.lead("simulated")
         except BaseException:

@@ -135,3 +135,13 @@ def test_folders_that_programs_may_not_write_to_are_refused_with_what_the_machin
         commands.submit("p", "j", replace(a_spec(), job_dir="/etc"), request=request, labels={}, owner="u")
     assert [v.field for v in refused.value.violations] == ["job_dir"]
     commands.submit("p", "j", replace(a_spec(), job_dir="/data"), request=request, labels={}, owner="u")
+
+
+def test_a_rehearsal_of_more_than_its_machine_runs_is_refused_before_any_node_is_made(tmp_path: Path) -> None:
+    house, request = a_house(tmp_path), Request(dialect="x", body="{}")
+    commands = replace(house.commands, rehearsal_replicas=200)
+    with pytest.raises(NotReady, match=r"1,000,000,001 replicas .* at most 200 at a time: ask for at most 200 with"):
+        spec = a_spec(workers=10**9)
+        commands.submit("p", "j", spec, request=request, labels={}, owner="u", rehearse=True)
+    commands.submit("p", "j", a_spec(workers=199), request=request, labels={}, owner="u", rehearse=True)
+    assert {(node.most_replicas, node.shares_machine) for node in house.store.nodes() if node.pool} == {(200, True)}

@@ -9,7 +9,7 @@ import yaml
 
 from stoker.core.copies import replace
 from stoker.core.errors import BadSpec
-from stoker.core.node import Node
+from stoker.core.node import Node, replicas_by_memory
 from stoker.core.site import Site
 from stoker.engines.ray.clusters.node_types import labels, resources
 from stoker.engines.ray.health import HEALTH_ENVIRONMENT
@@ -97,6 +97,7 @@ def test_a_node_of_a_pool_is_the_node_that_stoker_was_told() -> None:
             devices=("0", "1", "2", "3"),
             vcpus=pool.vcpus,
             memory_gb=pool.memory_gb,
+            most_replicas=replicas_by_memory(pool.memory_gb),
             lease_seconds=30.0,
         ),
     )

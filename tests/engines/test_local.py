@@ -18,7 +18,7 @@ from stoker.core.errors import Unavailable
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Seen
-from stoker.engines.local.engine import LocalEngine
+from stoker.engines.local.engine import STARTS_AT_ONCE, LocalEngine
 from stoker.engines.local.leftovers import MARK
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, an_attempt, look, until
@@ -446,3 +446,20 @@ def test_what_the_database_has_lost_is_let_be_and_nothing_is_started_beside_it(
     heir.adopt([])
     assert heir.put_away([ATTEMPT], tmp_path / "away") == set() and heir.attempts() == []
     assert (tmp_path / "away" / ATTEMPT / "chief-0" / "log.jsonl").exists()
+
+
+def test_a_large_gang_starts_in_portions(engine: LocalEngine) -> None:
+    rings: list[int] = []
+    engine.listen(lambda: rings.append(1))
+    launch = python("import time; time.sleep(60)")
+    (chief,) = launch.replicas
+    count = STARTS_AT_ONCE + 1
+    many = replace(launch, replicas=tuple(replace(chief, index=n) for n in range(count)))
+
+    def started() -> int:
+        return sum(child.lives() for child in engine._spawned.values())
+
+    engine.start(engine.render(many))
+    assert (started(), len(rings)) == (STARTS_AT_ONCE, 1)
+    engine.start(engine.render(many))
+    assert (started(), len(rings)) == (count, 1)

@@ -41,6 +41,7 @@ def test_a_node_is_what_ray_says_of_it() -> None:
             devices=("0", "1", "2", "3"),
             vcpus=16.0,
             memory_gb=60.0,
+            most_replicas=480,
             lease_seconds=30.0,
         ),
     )

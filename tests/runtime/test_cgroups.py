@@ -77,3 +77,13 @@ def test_memory_meets_its_limit(groups: Cgroups) -> None:
     out = child.communicate(timeout=20)[0]
     cgroups.remove(folders)
     assert child.returncode == -9 or b"MemoryError" in out
+
+
+def test_all_groups_together_are_held(groups: Cgroups) -> None:
+    had = groups.hold_all(8 << 30, 2)
+    assert ("cpu" in groups.limits) == any(word in " ".join(had) for word in ("cpu.shares 2048", "cpu.weight 200"))
+    assert ("memory" in groups.limits) == ("8.0 GB of memory" in had)
+    folders = groups.make("a")
+    child = run_in(folders, "print(1)")
+    assert child.communicate()[0].strip() == b"1"
+    cgroups.remove(folders)

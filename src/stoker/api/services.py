@@ -33,6 +33,7 @@ from stoker.store.tokens import TokenBook
 
 from .access import Access
 from .bell import Bell
+from .rendezvous import Rendezvous
 from .translation import SiteRules
 from .turns import Turns
 
@@ -60,6 +61,7 @@ class Services:
     leases: Leases
     isolation: Isolation
     bell: Bell
+    rendezvous: Rendezvous
     tokens: TokenBook
     unknown: Unknown
     turns: Turns = field(default_factory=Turns)  # of who keeps lines

@@ -85,6 +85,19 @@ def check_capacity(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: st
         )
 
 
+def check_rehearsal(spec: JobSpec, most: int, field: str) -> None:
+    """Raise NotReady for a rehearsal of more replicas than its machine runs at a time. `most`: so many; 0: no limit."""
+    if most and spec.replicas > most:
+        problem = (
+            f"{spec.replicas:,} replicas would start on this server's machine, which runs at most {most:,} at a time:"
+            f" ask for at most {most:,} with the chief"
+        )
+        raise NotReady(
+            [Violation(field, problem)],
+            fix="rehearse it with fewer workers; an admin can allow more: stoker config set local_replicas NUMBER",
+        )
+
+
 def check_quota(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> None:
     """Raise NotReady for what its queue could never hold, with all that it could borrow."""
     queues = rules.site.queues

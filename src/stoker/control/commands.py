@@ -29,6 +29,7 @@ from .admission import (
     check_images,
     check_queue,
     check_quota,
+    check_rehearsal,
 )
 from .queue_limit import QueueLimit
 
@@ -49,6 +50,7 @@ class Commands:
     clock: Clock
     images: StandIns = field(default_factory=dict)
     rehearsal_engine: str = "local"
+    rehearsal_replicas: int = 0  # that the one machine of all rehearsals runs at a time; 0: no limit
     check_room: Callable[[], None] = lambda: None  # raises Unavailable while there is none for new jobs
     check_project: Callable[[str], None] = lambda project: (
         None
@@ -105,8 +107,9 @@ class Commands:
         """
         job = job_id(project, name)
         if rehearse:
+            check_rehearsal(spec, self.rehearsal_replicas, fields.shape)
             spec = replace(spec, pool=REHEARSAL_POOL + job)
-        nodes = rehearsal_nodes(job, spec, self.rehearsal_engine) if rehearse else []
+        nodes = rehearsal_nodes(job, spec, self.rehearsal_engine, self.rehearsal_replicas) if rehearse else []
         row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
         check_queue(spec, self.rules, fields.queue)
         check_images(spec, self.images, fields.image)
@@ -185,8 +188,11 @@ def without_files(spec: JobSpec, uris: Container[str]) -> JobSpec:
     )
 
 
-def rehearsal_nodes(job: str, spec: JobSpec, engine: str) -> list[Node]:
-    """Virtual nodes that are exactly what a job asks for: one a replica, all in one zone."""
+def rehearsal_nodes(job: str, spec: JobSpec, engine: str, most_replicas: int = 0) -> list[Node]:
+    """Virtual nodes that are exactly what a job asks for: one a replica, all in one zone.
+
+    `most_replicas`: that their one machine runs at a time, those of others included.
+    """
     return [
         Node(
             name=f"rehearsal-{job.replace('/', '-')}-{group.role}-{index}",
@@ -198,6 +204,8 @@ def rehearsal_nodes(job: str, spec: JobSpec, engine: str) -> list[Node]:
             vcpus=group.machine.vcpus,
             memory_gb=group.machine.memory_gb,
             virtual=True,
+            most_replicas=most_replicas,
+            shares_machine=bool(most_replicas),
             pool=spec.pool,
         )
         for group in spec.groups

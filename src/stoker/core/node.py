@@ -11,6 +11,10 @@ FAULT_SECONDS = 86400.0
 MOST_FAULTS = 50
 
 
+REPLICA_GB = 0.125
+"""So much memory a replica on a machine of a cluster needs at least, whatever it runs: its supervisor and what starts that."""
+
+
 class NodeState(StrEnum):
     """Whether a node may be given work."""
 
@@ -35,12 +39,19 @@ class Node:
     memory_gb: float = 0.0
     virtual: bool = False  # declared, not real: its replicas run on the host of its engine
     soft: bool = False  # one gang alone may take more vCPUs and memory than there are
+    most_replicas: int = 0  # that its machine runs at a time; 0: nobody has said
+    shares_machine: bool = False  # with the other nodes of its engine: they have `most_replicas` all together
     pool: str = ""  # only jobs of this pool may use it
     node_pool: str = ""  # the site's pool from which it was ordered; empty: it was always there
     spot: bool = False  # it may be taken away at any time: only for jobs that give way
     state: NodeState = NodeState.UP
     lease_seconds: float = 0.0  # how long its replicas run on unheard; 0: it can only be lost with the server itself
     leaving_at: float | None = None  # by when it has to be empty, as its engine was told: maintenance, a spot machine
+
+
+def replicas_by_memory(memory_gb: float) -> int:
+    """How many replicas a machine of so much memory runs at a time; 0: its memory is unknown."""
+    return max(1, int(memory_gb / REPLICA_GB)) if memory_gb else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import signal
 import time
 from typing import Dict, Iterator, List, Optional
 
-_CONTROLLERS = ("memory", "pids")
+_CONTROLLERS = ("memory", "pids", "cpu")
 _LIMIT_FILES = {"memory": ("memory.max", "memory.limit_in_bytes"), "pids": ("pids.max", "pids.max")}
 _PROBE_SECONDS = 2.0
 
@@ -39,6 +39,34 @@ class Cgroups:
                 _write(os.path.join(self.limits[controller], name, file), str(limit))
         return self.group(name)
 
+    def hold_all(self, memory_bytes: int, cores: int) -> List[str]:
+        """Hold all groups together to so much memory, and to a part of the time of cores that others want as well.
+
+        Returns what could be had, in words. On each core they weigh as much as one process that is in none of them, such as the
+        server.
+        """
+        had: List[str] = []
+        if "cpu" in self.limits:
+            for file, weight_of_one in (("cpu.weight", 100), ("cpu.shares", 1024)):
+                weight = weight_of_one * min(cores, 100)  # on each core, as much as one process of others
+                if self._set("cpu", file, weight):
+                    had.append(f"{file} {weight}")
+        if memory_bytes and "memory" in self.limits:
+            if any(self._set("memory", file, memory_bytes) for file in _LIMIT_FILES["memory"]):
+                had.append(f"{memory_bytes / 2**30:.1f} GB of memory")
+        return had
+
+    def _set(self, controller: str, file: str, value: int) -> bool:
+        """Set a limit of all groups together. Returns whether that could be done."""
+        path = os.path.join(self.limits[controller], file)
+        try:
+            if os.path.exists(path):
+                _write(path, str(value))
+                return True
+        except OSError:  # all together have more at this moment
+            pass
+        return False
+
     def names(self) -> List[str]:
         """The groups that there are."""
         return [entry.name for entry in os.scandir(self.base) if entry.is_dir()] if os.path.isdir(self.base) else []
@@ -56,6 +84,12 @@ def find(name: str) -> Optional[Cgroups]:
             if _works(base):
                 return Cgroups(kind, base, _limits(name, mounts, own))
     return None
+
+
+def own_folders(controller: str) -> List[str]:
+    """The folders of the groups that this process is in and that may limit it: of version 1, and of version 2."""
+    mounts, own = _mounts(), _own()
+    return [mounts[key] + own[key].rstrip("/") for key in (controller, "") if key in mounts and key in own]
 
 
 def join(folders: List[str]) -> None:

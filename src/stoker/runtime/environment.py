@@ -20,7 +20,8 @@ from typing import IO, Callable, Dict, Iterator, List, Sequence
 
 from .archive import check_package
 from .errors import CannotStart
-from .processes import die_with_parent, signal_group
+from .priority import be_program
+from .processes import signal_group
 from .sandbox import Sandbox
 
 _PLANNED = re.compile(r"^ \+ ([A-Za-z0-9._-]+)(?:==(\S+)(?: \(from (\S+)\))?| @ (\S+))$")
@@ -123,7 +124,7 @@ class Installer:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=be_program,
         )
         while True:
             try:

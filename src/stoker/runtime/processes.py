@@ -39,13 +39,47 @@ def die_with_parent() -> None:
 
 
 def descendants(of: Optional[int] = None) -> List[Process]:
-    """All processes below a process; below this one, if none is said."""
+    """All processes below a process; below this one, if none is said.
+
+    They are found from parent to child, where the kernel tells children: a machine may have thousands of others. That may miss
+    one while a sibling of it ends, so that there are none is believed only of all processes.
+    """
+    top = os.getpid() if of is None else of
+    return _below(top) or _among_all(top)
+
+
+def _below(top: int) -> List[Process]:
+    """Those that parents name."""
+    found: List[Process] = []
+    ask = [top]
+    while ask:
+        below = _children(ask.pop())
+        told = [(pid, _stat(pid)) for pid in below]
+        found.extend(Process(pid, stat[1]) for pid, stat in told if stat is not None)
+        ask.extend(below)
+    return found
+
+
+def _children(pid: int) -> List[int]:
+    """The children of all threads of a process; none where that is not told (CONFIG_PROC_CHILDREN)."""
+    found: List[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                found.extend(map(int, file.read().split()))
+    except OSError:
+        pass  # it has ended
+    return found
+
+
+def _among_all(top: int) -> List[Process]:
+    """The same, by the parents of all processes."""
     table = living()
     children: Dict[int, List[int]] = {}
     for pid, (parent, _) in table.items():
         children.setdefault(parent, []).append(pid)
     found: List[Process] = []
-    ask = [os.getpid() if of is None else of]
+    ask = [top]
     while ask:
         below = children.get(ask.pop(), [])
         found.extend(Process(pid, table[pid][1]) for pid in below)

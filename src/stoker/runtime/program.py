@@ -11,7 +11,8 @@ from typing import IO, Callable, Container, Dict, List, Mapping, Optional, Seque
 
 from .lines import Log
 from .output_limit import CUT_READ_SECONDS, Output, OutputLimit
-from .processes import descendants, die_with_parent, living, oom_kills, signal_all, signal_group
+from .priority import be_program
+from .processes import descendants, oom_kills, signal_all, signal_group
 from .sandbox import Sandbox
 
 _POLL_SECONDS = 0.2
@@ -117,7 +118,7 @@ class Program:
 
     def _kill(self) -> None:
         """Until none is left, however long that takes: one in the midst of a system call still holds its devices."""
-        if self._process.returncode is None or not living():
+        if self._process.returncode is None or not os.path.isdir("/proc/self"):
             signal_group(self.pid, signal.SIGKILL)
         pause = 0.005
         while signal_all(signal.SIGKILL):  # one that forks while we look is found at the next look
@@ -175,7 +176,7 @@ def spawn(
             stdout=files[1],
             stderr=files[2],
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=be_program,
             pass_fds=[tells] if sandbox.level else [],
         )
         pid = process.pid

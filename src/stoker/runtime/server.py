@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import http.client
 
 LONGEST_PAUSE_SECONDS = 5.0
+_EMPTY_PAUSE_SECONDS = 1.0
 
 
 class Refused(Exception):
@@ -43,7 +44,8 @@ class Server:
                 if answer.get("cluster"):
                     cluster: Dict[str, Any] = answer["cluster"]
                     return cluster
-                pause = 0.05
+                time.sleep(pause)  # told at once that nobody meets any more, or after a while that somebody is missing
+                pause = min(_EMPTY_PAUSE_SECONDS, pause * 2)
             except Unacceptable as error:
                 raise Refused(str(error)) from error
             except Unreachable:

@@ -17,6 +17,7 @@ from .lease import Lease
 from .lines import Log
 from .output_limit import OutputLimit
 from .ports import reserve
+from .priority import be_supervisor
 from .processes import become_reaper, descendants
 from .program import Ended, Program
 from .sandbox import Sandbox
@@ -52,6 +53,7 @@ class Supervisor:
         self.folder = folder
         self.request = folder.read_request()
         cgroups.join(self.request.get("cgroup", []))
+        be_supervisor(self.request.get("nicer", 0), self.request.get("processes_per_user", 0))
         self.sandbox = Sandbox(self.request, folder)
         self._site = ""
         self._stop_asked = False

@@ -34,4 +34,7 @@ def least_usd_per_hour(job: Job, nodes: Iterable[Node], rules: Rules) -> float:
 
 def ever_fits(spec: JobSpec, nodes: Iterable[Node], placer: Placer) -> bool:
     """Whether the nodes could hold this job if nobody else held anything."""
-    return placer.place("", spec, Free(nodes)) is not None
+    free = Free(nodes)
+    if any(group.count > free.most_of(spec, group.machine) for group in spec.groups):
+        return False  # without trying: a request may ask for a billion
+    return placer.place("", spec, free) is not None

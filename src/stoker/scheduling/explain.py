@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from stoker.core.job import Job, Reason
 from stoker.core.node import Node
@@ -38,6 +40,7 @@ def no_room(spec: JobSpec, world: World) -> Reason:
     """It is its turn, but not enough is free."""
     closed = sum(_is_for(spec, node) and not world.takes_work(node) for node in world.nodes.values())
     besides = f"; {closed} node(s) of that kind take no work (stoker nodes)" if closed else ""
+    besides += _slots([node for node in world.nodes.values() if _is_for(spec, node)])
     return Reason(
         code="NO_ROOM",
         text=f"needs {wanted(spec)}, and not enough is free now{besides}",
@@ -185,7 +188,17 @@ def nearest_shape(spec: JobSpec, nodes: Iterable[Node], placer: Placer) -> str:
     nodes = [n for n in nodes if n.pool == spec.pool]
     have = ", ".join(_node_size(n, count) for n, count in _counted(nodes)) or "no nodes at all"
     smaller = _fewer_workers(spec, nodes, placer)
-    return f"This site has {have}{_takes(spec, nodes)}." + (f" It could hold {smaller}." if smaller else "")
+    has = f"This site has {have}{_takes(spec, nodes)}{_slots(nodes)}."
+    return has + (f" It could hold {smaller}." if smaller else "")
+
+
+def _slots(nodes: Sequence[Node]) -> str:
+    """How many replicas one machine of these runs at a time, as far as that is known."""
+    most = max((node.most_replicas for node in nodes), default=0)
+    if not most:
+        return ""
+    them_all = len(nodes) > 1 and any(node.shares_machine for node in nodes)
+    return f"; {'they are one machine, which runs' if them_all else 'a machine runs'} at most {most} replicas at a time"
 
 
 def _takes(spec: JobSpec, nodes: list[Node]) -> str:
@@ -197,14 +210,38 @@ def _takes(spec: JobSpec, nodes: list[Node]) -> str:
 
 
 def _fewer_workers(spec: JobSpec, nodes: list[Node], placer: Placer) -> str:
-    groups = {group.role: group for group in spec.groups}
-    while any(group.count > 0 for role, group in groups.items() if role != "chief"):
-        biggest = max((g for r, g in groups.items() if r != "chief"), key=lambda g: g.count)
-        groups[biggest.role] = replace(biggest, count=biggest.count - 1)
-        smaller = replace(spec, groups=tuple(g for g in groups.values() if g.count))
-        if placer.place("", smaller, Free(nodes)) is not None:
-            return "the same job with " + ", ".join(f"{g.count} {r}(s)" for r, g in groups.items() if r != "chief")
-    return ""
+    """The most replicas that it could have beside its chief, taken from the largest groups first."""
+    free = Free(nodes)
+    there = {group.role: min(group.count, free.most_of(spec, group.machine)) for group in spec.groups}
+    others = {role: count for role, count in there.items() if role != "chief"}
+
+    def fits(total: int) -> bool:
+        counts = {**there, **_cut(others, total)}
+        smaller = replace(spec, groups=tuple(replace(g, count=counts[g.role]) for g in spec.groups if counts[g.role]))
+        mark = free.checkpoint()
+        found = placer.place("", smaller, free) is not None
+        free.rollback(mark)
+        return found
+
+    asked, most = sum(group.count for group in spec.groups if group.role != "chief"), sum(others.values())
+    most = min(most, asked - 1, free.slots.on_all(np.arange(len(free.nodes))) - there.get("chief", 0))
+    if most < 0 or not fits(0):
+        return ""
+    if not fits(most):
+        least, most = 0, most - 1
+        while least < most:  # fits(least), and of what is above `most` nothing does
+            middle = (least + most + 1) // 2
+            least, most = (middle, most) if fits(middle) else (least, middle - 1)
+    return "the same job with " + ", ".join(f"{count} {role}(s)" for role, count in _cut(others, most).items())
+
+
+def _cut(counts: Mapping[str, int], total: int) -> dict[str, int]:
+    """So many of them all together: one after the other of whichever is the largest goes."""
+    left, found = total, dict[str, int]()
+    for place, role in enumerate(sorted(counts, key=lambda role: counts[role])):
+        found[role] = min(counts[role], left // (len(counts) - place))
+        left -= found[role]
+    return {role: found[role] for role in counts}
 
 
 def _is_for(spec: JobSpec, node: Node) -> bool:

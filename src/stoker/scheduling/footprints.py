@@ -12,11 +12,12 @@ from .free import Free, memory_mib, vcpus_milli
 
 
 class Room(NamedTuple):
-    """Devices (thousandths), vCPUs (thousandths) and memory (MiB)."""
+    """Devices (thousandths), vCPUs (thousandths), memory (MiB), and how many replicas."""
 
     device_milli: int
     vcpus_milli: int
     memory_mib: int
+    replicas: int
 
     def plus(self, other: Room) -> Room:
         """Both together."""
@@ -24,6 +25,7 @@ class Room(NamedTuple):
             self.device_milli + other.device_milli,
             self.vcpus_milli + other.vcpus_milli,
             self.memory_mib + other.memory_mib,
+            self.replicas + other.replicas,
         )
 
     def less(self, other: Room) -> Room:
@@ -32,6 +34,7 @@ class Room(NamedTuple):
             self.device_milli - other.device_milli,
             self.vcpus_milli - other.vcpus_milli,
             self.memory_mib - other.memory_mib,
+            self.replicas - other.replicas,
         )
 
     def holds(self, need: Room) -> bool:
@@ -40,10 +43,11 @@ class Room(NamedTuple):
             self.device_milli >= need.device_milli
             and self.vcpus_milli >= need.vcpus_milli
             and self.memory_mib >= need.memory_mib
+            and self.replicas >= need.replicas
         )
 
 
-NOTHING = Room(0, 0, 0)
+NOTHING = Room(0, 0, 0, 0)
 
 
 class Footprints:
@@ -91,9 +95,10 @@ class Footprints:
 
 def room_of(machine: Machine) -> Room:
     """What one replica takes."""
-    return Room(machine.accelerator_milli, vcpus_milli(machine.vcpus), memory_mib(machine.memory_gb))
+    return Room(machine.accelerator_milli, vcpus_milli(machine.vcpus), memory_mib(machine.memory_gb), 1)
 
 
 def free_room(free: Free, node: int) -> Room:
     """What is free on a node: of its devices, only those that are wholly free."""
-    return Room(int(free.whole[node]) * WHOLE_DEVICE_MILLI, int(free.vcpus_milli[node]), int(free.memory_mib[node]))
+    whole = int(free.whole[node]) * WHOLE_DEVICE_MILLI
+    return Room(whole, int(free.vcpus_milli[node]), int(free.memory_mib[node]), free.slots.on(node))

@@ -16,6 +16,8 @@ from stoker.core.node import Node
 from stoker.core.spec import ANY_ACCELERATOR, WHOLE_DEVICE_MILLI, JobSpec, Machine
 from stoker.core.world import World
 
+from .slots import UNLIMITED, Slots
+
 Indices = NDArray[np.intp]
 
 _NOWHERE: Indices = np.zeros(0, dtype=np.intp)
@@ -45,6 +47,7 @@ class Step(NamedTuple):
     vcpus_milli: int
     memory_mib: int
     gang: str
+    elsewhere: str = ""  # the engine of a node that is none of these (`node` is -1), and shares its machine with some
 
 
 class Free:
@@ -66,6 +69,7 @@ class Free:
         self.device_count = self.whole.copy()
         self.holders = np.zeros(size, dtype=np.int32)  # how many gangs hold something on each node
         self.closed = np.zeros(size, dtype=bool)  # nodes that nobody may take from, for now
+        self.slots = Slots(self.nodes)
         self.version = np.zeros(size, dtype=np.int64)  # grows with every change of a node: placers keep notes by it
         self.notes: dict[str, Any] = {}  # of placers, about these nodes
         self._soft = np.array([node.soft for node in self.nodes], dtype=bool)
@@ -139,6 +143,7 @@ class Free:
         more.devices[:size, :devices] = self.devices
         for name in ("whole", "largest", "milli", "holders", "closed"):
             getattr(more, name)[:size] = getattr(self, name)
+        more.slots.copy_from(self.slots)
         more._closed_any = self._closed_any
         more._on = {gang: dict(on) for gang, on in self._on.items()}
         return more
@@ -154,6 +159,8 @@ class Free:
             among = among[self.largest[among] >= machine.accelerator_milli]
         if self._closed_any and among.size:
             among = among[~self.closed[among]]
+        if self.slots.is_limited and among.size:
+            among = among[self.slots.any_on(among)]
         if not among.size:
             return among
         fits = (self.vcpus_milli[among] >= vcpus_milli(machine.vcpus)) & (
@@ -166,6 +173,22 @@ class Free:
                 others = others - np.isin(among, list(mine))
             fits |= self._soft[among] & (others == 0)
         return among[fits]
+
+    def most_of(self, spec: JobSpec, machine: Machine) -> int:
+        """More replicas than this are not there room for, however they are placed."""
+        among = self.candidates(spec, machine)
+        most = np.full(among.size, UNLIMITED, dtype=np.int64)
+        if machine.accelerator_milli >= WHOLE_DEVICE_MILLI:
+            most = np.minimum(most, self.whole[among] // machine.accelerators)
+        elif machine.accelerator_milli:
+            most = np.minimum(most, (self.devices[among] // machine.accelerator_milli).sum(axis=1))
+        for free, needs in (
+            (self.vcpus_milli, vcpus_milli(machine.vcpus)),
+            (self.memory_mib, memory_mib(machine.memory_gb)),
+        ):
+            if needs:
+                most = np.where(self._soft[among], most, np.minimum(most, free[among] // needs))
+        return min(int(most.sum()), self.slots.on_all(among)) if among.size else 0
 
     def _most_whole(self) -> int:
         """The most whole devices that are free on one node."""
@@ -287,6 +310,8 @@ class Free:
                 names = self._device_index[node]
                 devices = tuple(names[name] for name in place.devices if name in names)
                 self._change(_of_machine(node, devices, machines[place.role], attempt.job, sign))
+            elif self.slots.has(attempt.engine):
+                self._change(Step(sign, -1, (), 0, 0, 0, attempt.job, attempt.engine))
 
     def _change(self, step: Step) -> None:
         self._log.append(step)
@@ -294,6 +319,9 @@ class Free:
 
     def _apply(self, step: Step, sign: int) -> None:
         node, on = step.node, self._on.get(step.gang)
+        self.slots.change(node, step.elsewhere, sign)
+        if node < 0:
+            return
         if on is None:
             on = self._on[step.gang] = {}
         self.vcpus_milli[node] += sign * step.vcpus_milli

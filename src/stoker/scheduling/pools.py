@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from stoker.core.node import Fault, Node, pool_record
+from stoker.core.node import Fault, Node, pool_record, replicas_by_memory
 from stoker.core.site import Pool, Site
 from stoker.core.spec import JobSpec, Machine
 from stoker.core.world import World
@@ -36,6 +36,7 @@ def machines_of(pool: Pool, numbers: Iterable[int]) -> list[Node]:
             devices=tuple(map(str, range(pool.accelerators))),
             vcpus=pool.vcpus,
             memory_gb=pool.memory_gb,
+            most_replicas=replicas_by_memory(pool.memory_gb),
             node_pool=pool.name,
             spot=pool.spot,
         )

@@ -8,13 +8,13 @@ Writes of an attempt that has ended are refused: another one may have taken its 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from stoker.api.bell import wait
 from stoker.api.download import file_response
 from stoker.api.pools import Route, in_thread
 from stoker.api.services import Services, json_of, read_body, read_json, services
@@ -33,6 +33,7 @@ MOST_LINES_BYTES = 2 << 20
 """A supervisor ships a quarter of a MiB at a time, and seldom a MiB."""
 
 _FULL_BYTES_PER_SECOND = 1 << 20  # of a job of which no more is kept: it could post for ever
+NOT_YET = b"{}"
 _MOST_MESSAGE_CHARACTERS = 4000
 _MOST_SIGN_CHARACTERS = 40
 _MOST_EVIDENCE_CHARACTERS = 500
@@ -47,15 +48,8 @@ async def join(project: str, number: str, replica: str, request: Request) -> Any
     attempt = job_id(project, number)
     addresses = body.get("addresses") if isinstance(body, dict) else None
     await in_thread(_report, site, attempt, replica, {"seen": "STARTING", "addresses": addresses})
-    for _ in range(int(JOIN_SECONDS)):
-        ring = site.bell.next(job_of_attempt(attempt))
-        found = await in_thread(_live, site, attempt)
-        if all(r.addresses for r in found.replicas):
-            return {"cluster": _cluster(found)}
-        await wait(ring, 1.0)
-        if site.bell.closed:
-            break
-    return {}
+    found = await site.rendezvous.wait(attempt, job_of_attempt(attempt), lambda: _met(site, attempt), JOIN_SECONDS)
+    return Response(found or NOT_YET, media_type="application/json")
 
 
 @router.post("/beat")
@@ -190,6 +184,14 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
 def _text(value: Any) -> str:
     """A text that can be written down: half a character (a lone surrogate) becomes a question mark."""
     return str(value).encode(errors="replace").decode()
+
+
+def _met(site: Services, attempt: str) -> bytes:
+    """The answer to all who join, once everybody has; at once for who is to stop. Empty: somebody is missing yet."""
+    found = _live(site, attempt)
+    if found.state is AttemptState.STOPPING:
+        return NOT_YET
+    return json.dumps({"cluster": _cluster(found)}).encode() if all(r.addresses for r in found.replicas) else b""
 
 
 def _cluster(attempt: Attempt) -> dict[str, list[list[str]]]:

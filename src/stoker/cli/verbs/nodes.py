@@ -112,6 +112,9 @@ def _list(as_json: bool) -> None:
         show.note(
             "soft: one job alone may ask for more vCPUs and memory than there are; GPUs are always counted strictly"
         )
+    most = max((node.get("most_replicas", 0) for node in nodes if node.get("shares_machine")), default=0)
+    if most:
+        show.note(f"this server's machine runs at most {most} replicas at a time, whichever of its nodes they are on")
     _show_pools(pools)
 
 
@@ -156,6 +159,7 @@ def _fields(node: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("gpus_free", _gpus(node)),
         ("vcpus", f"{node['vcpus']:g}"),
         ("memory_gb", f"{node['memory_gb']:g}"),
+        ("replicas", _most_replicas(node)),
         ("lease_seconds", f"{node['lease_seconds']:g}" if node["lease_seconds"] else ""),
         ("jobs", ", ".join(node["jobs"])),
     ]
@@ -182,6 +186,16 @@ def _in(moment: float) -> str:
 
 def _gpus(node: Mapping[str, Any]) -> str:
     return f"{node['accelerators_free']:g}/{node['accelerators']} {node['accelerator']}" if node["accelerators"] else ""
+
+
+def _most_replicas(node: Mapping[str, Any]) -> str:
+    """`at most 200, with all other nodes of its machine`; empty of a server that does not tell."""
+    most = node.get("most_replicas")
+    return (
+        f"at most {most}" + (", with all other nodes of its machine" if node.get("shares_machine") else "")
+        if most
+        else ""
+    )
 
 
 def _when(seconds: float) -> str:

@@ -59,5 +59,6 @@ def _isolation(told: Mapping[str, Any] | None) -> list[list[str]]:
         ["isolation", f"level {told['level']} ({told['asked']}): {told['by']}"],
         ["  leftovers", f"ended by {told['ended_by']}"],
         *([["  limits", f"{told['limits']} a replica"]] if told["limits"] else []),
+        *([["  server first", told["server"]]] if told.get("server") else []),
         *([["  next level", told["next"]]] if told["next"] else []),
     ]

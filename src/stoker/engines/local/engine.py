@@ -27,17 +27,21 @@ from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
-from stoker.runtime.zipapp import build
 
 from ..base import Request, Seen, words_of
 from ..status import BAD_STATUS, seen_of
+from .archive import Archive
 from .isolation import LEVEL_0, Isolation
 from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
 from .log_file import read_log
 from .old_runs import KEEP_RUNS_DAYS, OldRuns, attempts_in
+from .server_file import ServerFile
 from .spent_logs import Kept, SpentLogs
 
 HOST = "127.0.0.1"
+STARTS_AT_ONCE = 16
+"""So many supervisors of a gang are started in one round of the control loop, which takes a tenth of a second."""
+
 _ORPHANS_SECONDS = 10.0
 _LEAST_FREE_BYTES = 4 << 20
 _RUNS = (ReplicaState.STARTING, ReplicaState.UP)
@@ -70,31 +74,27 @@ class LocalEngine:
         self._spent_logs = SpentLogs(self._runs, kept) if kept is not None else None
         self._cache = home / "cache"
         self._nodes = tuple(nodes)
-        self._runtime = runtime
-        self._runtime_stamp = _stamp(runtime)
+        self._archive = Archive(runtime, self._cache)
         self._unknown: frozenset[str] = frozenset()  # which the database has lost: nobody knows what they hold
         self._leaving: list[_Child] = []  # supervisors whose attempts are over; they may still be shipping lines
-        self._server_file = home / "cache" / "server-url"
+        self._server_file = ServerFile(home / "cache" / "server-url")
         self._token = token
         self._uv = uv
+        self._ring: Callable[[], None] = lambda: None
         self._spawned: dict[str, _Child] = {}  # replica id → supervisors that we started ourselves
-        self._told_url, self._url_stamp = "", _stamp(self._server_file)
-        self._server_file.parent.mkdir(parents=True, exist_ok=True)
         if server_url:
             self.be_found_at(server_url)
         self._has_real_devices = any(node.devices and not node.virtual for node in nodes)
 
     def be_found_at(self, server_url: str) -> None:
         """Let replicas find the server there, also those of an earlier one."""
-        write_whole(str(self._server_file), server_url)
-        self._told_url, self._url_stamp = server_url, _stamp(self._server_file)
+        self._server_file.tell(server_url)
 
     def nodes(self) -> Sequence[Node]:
         """This machine, and the nodes declared on it."""
         self._leaving = [child for child in self._leaving if child.lives()]  # asked every round: no zombie stays long
         self._old_runs.prune_when_due()
-        if self._told_url and _stamp(self._server_file) != self._url_stamp:
-            self.be_found_at(self._told_url)  # somebody has damaged or removed it
+        self._server_file.mend()
         return self._nodes
 
     def render(self, launch: Launch) -> Request:
@@ -119,31 +119,39 @@ class LocalEngine:
     def start(self, request: Request) -> None:
         """Make the folders and start a supervisor in each. One that runs, or has run, is left alone.
 
+        Of many only some are started at once, and it rings for the order to be given again: other jobs wait meanwhile.
+
         Raises Unavailable for what may pass, so that the order is given again: no room on the disk, too many processes.
         """
         self._check_room()
+        started = 0
         for name, words in request.replicas.items():
+            spawned = self._spawned.get(f"{request.attempt}/{name}")
+            if spawned is not None and spawned.lives():
+                continue  # it runs, or is on its way to the lock
             folder = self._folder(request.attempt, name)
             if folder.should_stop() or folder.read_status() or folder.supervisor_lives():
                 continue
-            spawned = self._spawned.get(f"{request.attempt}/{name}")
-            if spawned is not None and spawned.lives():
-                continue  # on its way to the lock
             if self._unknown:
                 raise Unavailable("nothing is started here beside programs that the database does not know")
+            if started == STARTS_AT_ONCE:
+                return self._ring()
+            started += 1
             try:
                 os.makedirs(folder.path, mode=0o700, exist_ok=True)
                 whole = {
                     **words,
-                    "server_file": str(self._server_file),
+                    "server_file": str(self._server_file.path),
                     "token": self._token(request.attempt),
                     "cache": str(self._cache),
                     "uv": self._uv,
                     "isolation": self.isolation.prepare(words["isolation"]),
+                    "nicer": self.isolation.nicer,
+                    "processes_per_user": self.isolation.processes_per_user,
                     "cgroup": self.isolation.group(mark(self._runs, folder)),
                 }
                 write_whole(folder.request_file, json.dumps(whole))
-                command = [sys.executable, "-I", "-S", self._archive(), folder.path]
+                command = [sys.executable, "-I", "-S", self._archive.path(), folder.path]
                 marked = {**os.environ, **self._marks(request.attempt, name)}
                 self._spawned[f"{request.attempt}/{name}"] = _Child(command, marked, folder.errors_file)
             except OSError as error:
@@ -156,6 +164,8 @@ class LocalEngine:
         fence = self._attempt_folder(attempt) / "stop"
         is_new = not fence.exists()
         fence.touch()
+        if not is_new and not force:
+            return  # they have been told: the order is given again in every round
         for folder in self._folders(attempt):
             if force:
                 _signal(folder, signal.SIGKILL)
@@ -232,7 +242,8 @@ class LocalEngine:
             forget_group(folder)
 
     def listen(self, ring: Callable[[], None]) -> None:
-        """Its nodes stay as they are, and its replicas report by themselves."""
+        """Its nodes stay as they are, and its replicas report by themselves: it rings while more are to be started."""
+        self._ring = ring
 
     def problem(self) -> str:
         """None: the server itself runs here."""
@@ -295,14 +306,6 @@ class LocalEngine:
         """The variables that all processes of a replica inherit."""
         return {"STOKER_REPLICA_ID": f"{attempt}/{name}", MARK: mark(self._runs, self._folder(attempt, name))}
 
-    def _archive(self) -> str:
-        """The runtime; packed again if somebody has changed or removed it. Raises OSError."""
-        if _stamp(self._runtime) != self._runtime_stamp:
-            self._runtime = Path(build(str(self._cache)))
-            self._runtime_stamp = _stamp(self._runtime)
-            _log.warning("%s was changed or removed, and is made anew", self._runtime)
-        return str(self._runtime)
-
     def _check_room(self) -> None:
         """A replica has to write down what it does from its first moment on. Raises Unavailable."""
         free = shutil.disk_usage(self._cache).free
@@ -322,7 +325,9 @@ class LocalEngine:
         return self._runs / attempt
 
     def _folder(self, attempt: str, name: str) -> Folder:
-        return Folder(str(self._attempt_folder(attempt) / name))
+        return Folder(
+            f"{self._runs}/{attempt}/{name}"
+        )  # every replica's, in every round: a Path costs as much as a look
 
     def _folders(self, attempt: str) -> list[Folder]:
         base = self._attempt_folder(attempt)
@@ -361,15 +366,6 @@ class _Child:
             except ChildProcessError:
                 self._lives = False
         return self._lives
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """By what a change of a file is noticed; None for none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _has_ended(folder: Folder) -> bool:

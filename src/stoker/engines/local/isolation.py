@@ -24,6 +24,8 @@ from stoker.runtime.cgroups import Cgroups
 from stoker.runtime.folder import Folder
 from stoker.runtime.sandbox import Sandbox, give_to, open_folder
 
+from .resources import Resources
+
 LEVELS = ("auto", "0", "1", "2")
 _TRY_SECONDS = 10.0
 _END_SECONDS = 5.0
@@ -49,6 +51,10 @@ class Isolation:
     users: tuple[int, int] = (_FIRST_USER, _LAST_USER)
     memory_bytes: int = 0
     processes: int = 0
+    processes_per_user: int = 0  # 0: no limit
+    together: tuple[str, ...] = ()  # what all replicas together are held to
+    nicer: int = 0  # by how much supervisors have to be nicer than the server
+    server_has: tuple[str, ...] = ()  # by what the server goes before all others
 
     @property
     def by(self) -> str:
@@ -70,6 +76,12 @@ class Isolation:
         parts = [f"{self.processes} processes"] if self.processes and "pids" in can else []
         parts += [f"{self.memory_bytes / 2**30:g} GB of memory"] if self.memory_bytes and "memory" in can else []
         return ", ".join(parts)
+
+    @property
+    def keeps_server(self) -> str:
+        """What keeps the server answering, whatever jobs do: `oom_score_adj -900, nice -5; all jobs: cpu.shares 1024`."""
+        own, all_jobs = ", ".join(self.server_has), ", ".join(self.together)
+        return "; ".join(filter(None, [own, all_jobs and f"all jobs together: {all_jobs}"]))
 
     def group(self, name: str) -> list[str]:
         """Make a control group, where that can be done. Returns its folders. Raises OSError.
@@ -246,6 +258,8 @@ def detect(asked: str, home: Path, **settings: Any) -> Isolation:
             f"isolation level {level} cannot be had here: it needs {problem.what}",
             fix=f"{problem.fix}; or take what works: stoker config set isolation auto",
         )
+    here = Resources.here()
+    together = tuple(groups.hold_all(here.bytes_of_jobs, here.cores)) if groups else ()
     next_level = ""
     if level < 2:
         problem = lacks[level + 1]
@@ -259,6 +273,8 @@ def detect(asked: str, home: Path, **settings: Any) -> Isolation:
         version=version,
         setpriv=setpriv,
         groups=groups,
+        together=together,
+        processes_per_user=here.tasks_of_user,
         next_level=next_level,
         **settings,
     )

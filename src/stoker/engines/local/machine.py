@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import psutil
 
 from stoker.core.node import Node
 from stoker.gpu.device import Device, Driver, visible
 from stoker.hardware.accelerators import find_accelerator
+
+
+def with_slots(nodes: Iterable[Node], replicas: int) -> list[Node]:
+    """The same, as parts of one machine that runs so many replicas at a time."""
+    return [replace(node, most_replicas=replicas, shares_machine=True) for node in nodes]
 
 
 def this_machine(driver: Driver, visible_devices: str | None) -> list[Node]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stoker.core.copies import replace
-from stoker.core.node import Node, NodeState
+from stoker.core.node import Node, NodeState, replicas_by_memory
 from stoker.core.site import Pool
 from stoker.hardware.accelerators import find_accelerator
 
@@ -49,6 +49,7 @@ def name_of(row: Mapping[str, Any]) -> str:
 
 def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
     resources, labels = row["Resources"], row.get("Labels") or {}
+    memory_gb = math.floor(resources.get("memory", 0.0) / 2**30 * 10) / 10  # never more than Ray has
     return Node(
         name=name_of(row),
         engine="ray",
@@ -58,7 +59,8 @@ def _node(row: Mapping[str, Any], lease_seconds: float) -> Node:
         accelerator=_accelerator(resources, labels) if resources.get("GPU") else "",
         devices=tuple(str(n) for n in range(int(resources.get("GPU", 0)))),
         vcpus=float(resources.get("CPU", 0.0)),
-        memory_gb=math.floor(resources.get("memory", 0.0) / 2**30 * 10) / 10,  # never more than Ray has
+        memory_gb=memory_gb,
+        most_replicas=replicas_by_memory(memory_gb),
         state=NodeState.DRAINING if row.get("DrainedByMs") == 0 else NodeState.UP,
         lease_seconds=lease_seconds,
         leaving_at=row["DrainedByMs"] / 1000 if row.get("DrainedByMs") else None,
@@ -72,9 +74,11 @@ def _of_pool(row: Mapping[str, Any], node: Node, pools: Mapping[str, Pool]) -> N
     if pool is None:
         return node if not node.node_pool else replace(node, node_pool="")  # of a pool that the site has no more
     has_all = row["Resources"].get("memory", 0.0) >= pool.memory_gb * 2**30
+    memory_gb = pool.memory_gb if has_all else node.memory_gb
     return replace(
         node,
-        memory_gb=pool.memory_gb if has_all else node.memory_gb,
+        memory_gb=memory_gb,
+        most_replicas=replicas_by_memory(memory_gb),
         region=pool.region,
         zone=pool.zone,
         machine=pool.machine,

@@ -143,5 +143,7 @@ def _row(node: Node, room: Free, jobs: Mapping[int, Sequence[str]], world: World
         "vcpus": node.vcpus,
         "memory_gb": node.memory_gb,
         "soft": node.soft,
+        "most_replicas": node.most_replicas,
+        "shares_machine": node.shares_machine,
         "jobs": [] if place is None else list(jobs.get(place, ())),
     }

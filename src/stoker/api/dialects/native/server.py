@@ -40,6 +40,7 @@ def get_status(request: Request) -> Response:
             "by": site.isolation.by,
             "ended_by": site.isolation.ended_by,
             "limits": site.isolation.limits,
+            "server": site.isolation.keeps_server,
             "next": site.isolation.next_level,
         },
         "hold": site.config["hold"],

@@ -26,6 +26,13 @@ class Isolation(TypedDict):
         str, says("How processes are ended that a killed supervisor leaves behind.", "PID namespace, cgroup v2")
     ]
     limits: Annotated[str, says("What a replica is held to; empty for nothing.", "10000 processes")]
+    server: Annotated[
+        str,
+        says(
+            "What keeps the server answering, whatever jobs do; empty for nothing.",
+            "oom_score_adj -900, nice -5; all jobs together: cpu.shares 1024, 22.1 GB of memory",
+        ),
+    ]
     next: Annotated[
         str,
         says("What the next level needs; empty at the highest.", "level 2 works here: stoker config set isolation 2"),
@@ -124,6 +131,8 @@ class Node(TypedDict):
     vcpus: Annotated[float, says("Its vCPUs.", 16.0)]
     memory_gb: Annotated[float, says("Its memory in GB.", 14.4)]
     soft: Annotated[bool, says("Whether one job alone may take more vCPUs and memory than it has.", True)]
+    most_replicas: Annotated[int, says("How many replicas its machine runs at a time; 0: nobody has said.", 200)]
+    shares_machine: Annotated[bool, says("Whether all nodes of its engine are on one machine.", True)]
     jobs: Annotated[list[str], says("The names of the jobs that hold something of it.", ["train_3f2a"])]
 
 
