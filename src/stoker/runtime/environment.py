@@ -20,7 +20,7 @@ from typing import IO, Callable, Dict, Iterator, List, Sequence
 
 from .archive import check_package
 from .errors import CannotStart
-from .processes import die_with_parent, signal_group
+from .processes import signal_group
 from .sandbox import Sandbox
 
 _PLANNED = re.compile(r"^ \+ ([A-Za-z0-9._-]+)(?:==(\S+)(?: \(from (\S+)\))?| @ (\S+))$")
@@ -111,19 +111,19 @@ class Installer:
 
     def _run(self, arguments: List[str]) -> str:
         """Run `uv pip install`; its messages come on stderr. Raises InstallFailed with the last of them."""
-        process = subprocess.Popen(
-            self._sandbox.command(
+        process = self._sandbox.start(
+            lambda mounts, told: self._sandbox.command(
                 [self._uv, "pip", "install", "--no-progress", "--python", self._python, *arguments],
+                mounts,
                 readable=self._readable,
                 writable=[self._target],
+                told=told,
             ),
             env={**self._environment(), **self._sandbox.variables()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,
-            preexec_fn=die_with_parent,
         )
         while True:
             try:
@@ -137,7 +137,7 @@ class Installer:
         if process.returncode != 0:
             last = "\n".join(errors.strip().splitlines()[-12:])
             raise InstallFailed(f"the installer ended with status {process.returncode}:\n{last}")
-        return errors
+        return str(errors)
 
 
 def _build_options(package: str) -> List[str]:

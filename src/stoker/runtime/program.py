@@ -10,7 +10,7 @@ import time
 from typing import IO, Callable, Container, Dict, List, Mapping, Optional, Sequence, cast
 
 from .lines import Lines, Log
-from .processes import descendants, die_with_parent, living, oom_kills, signal_all, signal_group
+from .processes import descendants, living, oom_kills, signal_all, signal_group
 from .sandbox import Sandbox
 
 _POLL_SECONDS = 0.2
@@ -153,25 +153,14 @@ def spawn(
     files: Sequence[int],
 ) -> "subprocess.Popen[bytes]":
     """Start what the user wants to run. `files`: its input, output and errors. Raises OSError if it cannot be started."""
-    told, tells = os.pipe()
-    pid = 0
-    try:
-        process = subprocess.Popen(
-            sandbox.program(command, environment, folder, readable, told=tells),
-            cwd=folder,
-            env=sandbox.outer(environment),
-            stdin=files[0],
-            stdout=files[1],
-            stderr=files[2],
-            start_new_session=True,
-            preexec_fn=die_with_parent,
-            pass_fds=[tells] if sandbox.level else [],
-        )
-        pid = process.pid
-    finally:
-        os.close(tells)
-        sandbox.note_namespace(told, pid)
-    return process
+    return sandbox.start(
+        lambda mounts, told: sandbox.program(command, environment, folder, readable, mounts, told=told),
+        cwd=folder,
+        env=sandbox.outer(environment),
+        stdin=files[0],
+        stdout=files[1],
+        stderr=files[2],
+    )
 
 
 def reap_orphans(own: Container[int]) -> None:
