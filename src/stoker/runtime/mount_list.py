@@ -20,6 +20,8 @@ from .no_links import open_path
 _SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ
 _MADE_SECONDS = 60.0
 _NEW_ROOT = "/newroot"  # where bubblewrap builds, until it moves there
+_NOT_WHAT_IT_WAS = "its job directory is not what it was"
+_CHANGED = ("Race condition", "/proc/self/fd/", "No such file", "Not a directory", "in mount table")  # in bubblewrap's own words
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
@@ -55,14 +57,12 @@ class MountList:
         try:
             descriptor = open_path(path)
         except NotADirectoryError:
-            raise OSError(
-                f"its job directory is not what it was: {path} leads through a link or a file now; remove that"
-            ) from None
+            raise OSError(f"{_NOT_WHAT_IT_WAS}: {path} leads through a link or a file now; remove that") from None
         except (
             FileNotFoundError,
             PermissionError,
         ) as error:  # of these two a caller would take the command to be meant
-            raise OSError(f"its job directory is not what it was: {path}: {error.strerror}") from None
+            raise OSError(f"{_NOT_WHAT_IT_WAS}: {path}: {error.strerror}") from None
         self._descriptors.append(descriptor)
         self.words += ["--bind-fd" if is_writable else "--ro-bind-fd", str(descriptor), at]
         self._folders[at] = (*self._place(descriptor), is_writable)
@@ -128,12 +128,14 @@ class MountList:
         if not events:
             raise OSError(f"its sandbox was not made within {_MADE_SECONDS:g} s")
         if events[0][1] & select.POLLERR:
-            raise OSError(f"its sandbox cannot be made: {_last_words(process)}")
+            words = _last_words(process)
+            if any(sign in words for sign in (*_CHANGED, *self._folders)):  # they were there when we opened them
+                raise OSError(f"{_NOT_WHAT_IT_WAS}: it was changed while its sandbox was made ({words})")
+            raise OSError(f"its sandbox cannot be made: {words}")
         wrong = next(self._wrong(first), None)
         if wrong is not None:
             raise OSError(
-                f"its job directory is not what it was: {wrong} was changed while its sandbox was made, and is not there;"
-                " a program may put links in its place"
+                f"{_NOT_WHAT_IT_WAS}: {wrong} was changed while its sandbox was made; programs put links there"
             )
 
     def _wrong(self, first: int) -> Iterator[str]:

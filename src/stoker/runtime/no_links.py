@@ -7,7 +7,18 @@ import stat
 from typing import Optional
 
 _PATH = getattr(os, "O_PATH", 0)
+_TRIES = 20
 _STEP = _PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+def real_path(path: str) -> str:
+    """Where a path leads, by what is there now. It is to be opened without links: what is there may change at any moment."""
+    for _ in range(_TRIES):
+        try:
+            return os.path.realpath(path)
+        except OSError:
+            pass  # a link has become something else between two looks
+    return os.path.abspath(path)
 
 
 def open_path(path: str) -> int:

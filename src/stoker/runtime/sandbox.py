@@ -136,7 +136,7 @@ class Sandbox:
         _bind(mounts, map(os.path.realpath, readable))  # these and the last lie where no program can put a link
         _bind(mounts, [asked["own_home"], *asked["own_folders"]], is_writable=True)
         _bind(mounts, map(os.path.realpath, writable), is_writable=True)
-        over = [os.path.realpath(path) for path in (*asked["folders"], *homes)]
+        over = [*asked["folders"], *map(os.path.realpath, homes)]
         empty = [path for path in hidden if os.path.isdir(path) and not any(_is_in(path, above) for above in over)]
         for path in dict.fromkeys(
             [*empty, "/dev", stoker_home]

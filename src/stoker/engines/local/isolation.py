@@ -23,7 +23,7 @@ from stoker.core.errors import EngineError, Unavailable
 from stoker.runtime import cgroups
 from stoker.runtime.cgroups import Cgroups
 from stoker.runtime.folder import Folder
-from stoker.runtime.no_links import give_to, open_folder
+from stoker.runtime.no_links import give_to, open_folder, real_path
 from stoker.runtime.sandbox import Sandbox
 from stoker.runtime.seccomp import filter_for
 
@@ -143,7 +143,7 @@ class Isolation:
 
     def _sorted(self, folders: Sequence[str]) -> tuple[list[str], list[str]]:
         """Those in Stoker's home, and the others."""
-        opened = [self._opened(os.path.realpath(folder)) for folder in folders]
+        opened = [self._opened(real_path(folder)) for folder in folders]
         home = os.path.realpath(self.home)
         return [f for f in opened if _is_in(f, home)], [f for f in opened if not _is_in(f, home)]
 
@@ -156,7 +156,7 @@ class Isolation:
 
     def problem(self, folders: Iterable[str]) -> str:
         """Why programs may not write to one of the folders that a job names; empty: they may."""
-        return next(filter(None, (self._problem(os.path.realpath(folder)) for folder in folders)), "")
+        return next(filter(None, (self._problem(real_path(folder)) for folder in folders)), "")
 
     def _problem(self, folder: str) -> str:
         """A job may open a place for data to itself, but nothing of the system, of Stoker or of its user's keys."""
