@@ -21,7 +21,14 @@ _SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ
 _MADE_SECONDS = 60.0
 _NEW_ROOT = "/newroot"  # where bubblewrap builds, until it moves there
 _NOT_WHAT_IT_WAS = "its job directory is not what it was"
-_CHANGED = ("Race condition", "/proc/self/fd/", "No such file", "Not a directory", "in mount table")  # in bubblewrap's own words
+_CHANGED = (
+    "Race condition",
+    "/proc/self/fd/",
+    "No such file",
+    "Not a directory",
+    "in mount table",
+)  # in bubblewrap's own words
+_NEW_ROOT_BYTES = _NEW_ROOT.encode()
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
@@ -141,7 +148,7 @@ class MountList:
     def _wrong(self, first: int) -> Iterator[str]:
         """What is not mounted where it should be."""
         with open(f"/proc/{first}/mountinfo", "rb") as file:
-            mounts = [mount for _, mount in _mounts(file)]
+            mounts = [mount for _, mount in _mounts(line for line in file if _NEW_ROOT_BYTES in line)]
         folders = {(mount.point, mount.device, mount.root, mount.is_writable) for mount in mounts}
         empty = {mount.point for mount in mounts if mount.kind == "tmpfs"}
         for at, (device, root, is_writable) in self._folders.items():
@@ -167,10 +174,14 @@ def _mounts(table: Iterable[bytes]) -> Iterator[Tuple[int, _Mount]]:
     """A table of mounts, by their numbers."""
     for line in table:
         words = line.split()
-        root, point = (os.fsdecode(_ESCAPED.sub(lambda m: bytes([int(m[1], 8)]), word)) for word in words[3:5])
+        root, point = map(_unescaped, words[3:5])
         kind = words[words.index(b"-", 6) + 1]
         is_writable = b"rw" in words[5].split(b",")
         yield int(words[0]), _Mount(words[2].decode(), root, point, is_writable, kind.decode())
+
+
+def _unescaped(word: bytes) -> str:
+    return os.fsdecode(_ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), word) if b"\\" in word else word)
 
 
 def _last_words(process: "subprocess.Popen[Any]") -> str:

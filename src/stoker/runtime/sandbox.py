@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
@@ -33,15 +34,10 @@ _PASSED_PREFIXES = tuple(
 _EMPTY = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 _KERNEL = tuple(f"/proc/{name}" for name in "sys sysrq-trigger irq bus fs asound mtrr pressure".split())
 # What the kernel tells of the machine and of others, and container runtimes hide as well.
-_TELLS_FILES = tuple(
-    f"/proc/{name}"
-    for name in "kcore keys key-users timer_list timer_stats sched_debug latency_stats kpagecount kpageflags kpagecgroup"
-    " slabinfo vmallocinfo".split()
-)
+_TELLS_FILES = tuple(f"/proc/{name}" for name in "kcore keys timer_list timer_stats sched_debug latency_stats".split())
 _TELLS_FOLDERS = (
-    "/proc/acpi /proc/scsi /sys/firmware /sys/devices/virtual/powercap /sys/kernel/debug /sys/kernel/tracing"
-    " /sys/kernel/security /sys/fs/bpf"
-).split()
+    "/proc/acpi /proc/scsi /sys/firmware /sys/devices/virtual/powercap /sys/kernel/debug /sys/kernel/tracing".split()
+)
 _PATHS = re.compile(r"(?<![\w.:/])/[^'\":]+")  # as errors name them: to the closing quote, or to the colon
 _GPU_CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "dxg")
 _ENV = "/usr/bin/env"
@@ -199,10 +195,14 @@ class Sandbox:
         """Root may write to the kernel's settings without any powers; and some of what the kernel tells is nobody's business."""
         for path in _KERNEL:
             mounts.words += ["--ro-bind-try", path, path]
-        for path in filter(os.path.exists, _TELLS_FILES):
-            mounts.words += ["--ro-bind", os.devnull, path]
+        is_root = self._user is None and os.getuid() == 0
+        for path in _TELLS_FILES:
+            if os.path.exists(path) and (
+                is_root or os.stat(path).st_mode & stat.S_IROTH
+            ):  # each takes a fifth of a millisecond
+                mounts.words += ["--ro-bind", os.devnull, path]
         for path in filter(os.path.isdir, _TELLS_FOLDERS):
-            mounts.words += ["--tmpfs", path, "--remount-ro", path]
+            mounts.words += ["--perms", "0555", "--size", "4096", "--tmpfs", path]
 
     def give(self, *folders: str) -> None:
         """Make folders the program's own, with all that is in them, where it runs as a user of its own."""
