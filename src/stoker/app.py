@@ -45,6 +45,7 @@ from stoker.engines.local.machine import this_machine
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Driver
 from stoker.registry import load, names
+from stoker.runtime.umask import close_files
 from stoker.runtime.zipapp import build as build_runtime
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
@@ -201,6 +202,7 @@ def serve(config: Config, *, standby: bool = False) -> None:
     from stoker.api.protocol import PatientProtocol
 
     keep_one_arena()
+    close_files()
     home = config.home
     lead = lead_of(home, config["database"])
     is_first = lead.take()
@@ -341,6 +343,7 @@ def isolation_of(config: Config) -> Isolation:
         inherited=tuple(config["inherit_env"]),
         users=(int(first), int(last)),
         memory_bytes=int(config["job_memory_gb"] * 2**30),
+        tmp_bytes=int(config["job_tmp_gb"] * 2**30),
         processes=config["job_processes"],
     )
 

@@ -21,14 +21,18 @@ def real_path(path: str) -> str:
     return os.path.abspath(path)
 
 
-def open_path(path: str) -> int:
-    """A descriptor of a folder or file, of the caller's. Raises NotADirectoryError for a link on the way, and OSError."""
+def open_path(path: str, *, to_read: bool = False) -> int:
+    """A descriptor of a folder or file, of the caller's. Raises NotADirectoryError for a link on the way, and OSError.
+
+    `to_read`: one that can be read from, and not only stands for it.
+    """
     above, name = os.path.split(path)
     if not name:
         return open_folder(path)
     folder = open_folder(above)
     try:
-        descriptor = os.open(name, _PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        how = os.O_RDONLY | os.O_NONBLOCK if to_read else _PATH
+        descriptor = os.open(name, how | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     finally:
         os.close(folder)
     if stat.S_ISLNK(os.fstat(descriptor).st_mode):

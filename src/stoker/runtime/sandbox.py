@@ -196,10 +196,8 @@ class Sandbox:
         for path in _KERNEL:
             mounts.words += ["--ro-bind-try", path, path]
         is_root = self._user is None and os.getuid() == 0
-        for path in _TELLS_FILES:
-            if os.path.exists(path) and (
-                is_root or os.stat(path).st_mode & stat.S_IROTH
-            ):  # each takes a fifth of a millisecond
+        for path in filter(os.path.exists, _TELLS_FILES):  # each takes a fifth of a millisecond
+            if is_root or os.stat(path).st_mode & stat.S_IROTH:
                 mounts.words += ["--ro-bind", os.devnull, path]
         for path in filter(os.path.isdir, _TELLS_FOLDERS):
             mounts.words += ["--perms", "0555", "--size", "4096", "--tmpfs", path]
@@ -208,8 +206,19 @@ class Sandbox:
         """Make folders the program's own, with all that is in them, where it runs as a user of its own."""
         for folder in folders if self._user is not None else ():
             if os.path.isdir(folder):
+                os.chmod(folder, 0o711)  # bubblewrap goes there before it is that user, and has no powers by then
                 above, name = os.path.split(folder)
                 give_to(os.path.join(os.path.realpath(above), name), self._user or 0)
+
+    def show(self, *paths: str) -> None:
+        """Let another user read what is the server's, where the program runs as one. The sandbox has to show it as well."""
+        for path in paths if self._user is not None else ():
+            os.chmod(path, 0o755 if os.path.isdir(path) else 0o644)
+
+    @property
+    def whose(self) -> List[str]:
+        """Whose the sandbox is: what is made in one with the owner's own `HOME` is not for others. Nobody's at level 0."""
+        return [self._asked["owner"]] if self.level else []
 
     def program(
         self,

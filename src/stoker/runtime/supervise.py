@@ -21,6 +21,7 @@ from .program import Ended, Program
 from .sandbox import Sandbox
 from .server import Refused, Server
 from .steps import FILE_NAME, StepsFile
+from .umask import close_files
 from .wiring import Cluster, wiring
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Supervisor:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self.request = folder.read_request()
+        self.request = {"umask": close_files(), **folder.read_request()}
         cgroups.join(self.request.get("cgroup", []))
         self.sandbox = Sandbox(self.request, folder)
         self._site = ""

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from stoker.core.errors import BadSpec, NotFound, StokerError, Unavailable, Violation
 from stoker.core.ids import BUCKET_NAME
+from stoker.runtime.umask import make_open_file, make_open_folder
 
 _URI = re.compile(r"(gs|s3)://([^/]+)(?:/(.*))?", re.DOTALL)
 FAR = re.compile(r"(abfss?|adl|az|hdfs|lakefs|oci|oss|sftp|smb|webhdfs)://[^/\s][^\s]*")
@@ -243,7 +244,8 @@ class Files:
         part = part_path(place.path)
         try:
             with write_errors(uri):
-                place.path.parent.mkdir(parents=True, exist_ok=True)
+                make_open_folder(place.path.parent)
+                make_open_file(part)
                 with open(part, "wb") as file:
                     yield file
                     file.flush()

@@ -24,6 +24,7 @@ from stoker.core.job import Attempt, Replica
 from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.runtime import umask
 from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
@@ -125,6 +126,7 @@ class LocalEngine:
                     "uv": self._uv,
                     "isolation": self.isolation.prepare(words["isolation"]),
                     "cgroup": self.isolation.group(mark(self._runs, folder)),
+                    "umask": umask.mask(),
                 }
                 write_whole(folder.request_file, json.dumps(whole))
                 command = [sys.executable, "-I", "-S", str(self._runtime), folder.path]
@@ -182,12 +184,16 @@ class LocalEngine:
         return read_log(self._folder(attempt, replica).log_file, after)
 
     def forget(self, attempt: str) -> None:
-        """The folders stay: they answer for the attempt if it is asked about again, and hold what programs wrote there."""
+        """The folders stay: they answer for the attempt if it is asked about again, and hold what programs wrote there.
+
+        What was secret in their requests goes: the attempt's token and the variables that the job was given.
+        """
         for folder in self._folders(attempt):
             child = self._spawned.pop(f"{attempt}/{os.path.basename(folder.path)}", None)
             if child is not None:
                 self._leaving.append(child)
             forget_group(folder)
+            folder.forget_secrets()
 
     def listen(self, ring: Callable[[], None]) -> None:
         """Its nodes stay as they are, and its replicas report by themselves."""

@@ -26,6 +26,7 @@ from stoker.runtime.folder import Folder
 from stoker.runtime.no_links import give_to, open_folder, real_path
 from stoker.runtime.sandbox import Sandbox
 from stoker.runtime.seccomp import filter_for
+from stoker.runtime.umask import opened
 
 LEVELS = ("auto", "0", "1", "2")
 _TRY_SECONDS = 10.0
@@ -127,12 +128,13 @@ class Isolation:
         folders = [*words["folders"], *words["own_folders"]]
         if problem := self.problem(folders):
             raise EngineError(problem)
-        os.close(open_folder(words["own_home"], make=0o700))
+        for path in (os.path.dirname(words["own_home"]), words["own_home"]):
+            os.close(open_folder(path, make=0o700))
         if self.level == 2:
             prepared["user"] = self._user(words["owner"])
         try:
             for folder in folders:
-                os.close(open_folder(folder, make=0o777))
+                os.close(open_folder(folder, make=opened(0o777)))
             for folder in (words["own_home"], *words["own_folders"]) if self.level == 2 else ():
                 give_to(folder, prepared["user"])
         except NotADirectoryError:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from stoker.core.errors import BadSpec, NotFound, Unavailable, Violation
+from stoker.runtime.umask import make_open_folder
 from stoker.store.files import is_part, part_path, resolve, sync_folder, write_errors
 from stoker.store.room import Room
 
@@ -125,7 +126,7 @@ class LocalBucket:
             before = self._look({asked.name: path}).get(asked.name)
             asked.conditions.check(before)
             if asked.name.endswith("/"):
-                path.mkdir(parents=True, exist_ok=True)
+                make_open_folder(path)
                 stamp = Stamp(0, time.time_ns())
             else:
                 stamp = _stamp_of(part.path.stat())
@@ -179,7 +180,7 @@ class LocalBucket:
             found, before = self._find(name, path), self._look({to: new_path}).get(to)
             source.check(found)
             target.check(before)
-            new_path.parent.mkdir(parents=True, exist_ok=True)
+            make_open_folder(new_path.parent)
             self._put_in_place(path, new_path, to)
             self._records.remove(self.name, _key(name))
             moved = replace(found, name=_key(to), generation=self._next_generation(before), metageneration=1)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stoker.core.errors import AlreadyExists, BadSpec, Conflict, NotFound, Violation
 from stoker.core.ids import BUCKET_NAME
+from stoker.runtime.umask import make_open_folder
 from stoker.store.files import Files
 from stoker.store.room import Room
 
@@ -64,7 +65,7 @@ class Objects:
         """Make a bucket. Raises AlreadyExists."""
         bucket = self._local(name)
         try:
-            bucket.root.mkdir(parents=True)
+            make_open_folder(bucket.root, exist_ok=False)
         except FileExistsError:
             raise AlreadyExists(f"there is a bucket {name} already") from None
         return bucket

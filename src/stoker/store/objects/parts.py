@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stoker.runtime.umask import make_open_file, make_open_folder
 from stoker.store.files import cloud_errors, write_errors
 
 from .hashes import BLOCK_BYTES, Digest, Hashes
@@ -56,8 +57,8 @@ class LocalPart(Part):
         self._uri = uri
         self._syncing: Future[None] | None = None
         with write_errors(uri):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+            make_open_folder(path.parent)
+            make_open_file(path)
             with open(path, "rb") as file:
                 while block := file.read(BLOCK_BYTES):
                     self._digest.update(block)
