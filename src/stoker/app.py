@@ -199,8 +199,9 @@ def serve(config: Config, *, standby: bool = False) -> None:
     import uvicorn
 
     from stoker.api.app import make_app
-    from stoker.api.protocol import PatientProtocol
+    from stoker.api.protocol import PatientProtocol, check_uvicorn
 
+    check_uvicorn()
     keep_one_arena()
     close_files()
     home = config.home

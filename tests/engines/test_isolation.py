@@ -41,7 +41,7 @@ time.sleep(300)
 
 # One row of the table after the other. What raises OSError is kept out.
 INTRUDER = """
-import glob, json, os, socket, sys
+import ctypes, glob, json, os, socket, sys
 
 told = json.loads(sys.argv[1])
 
@@ -66,6 +66,10 @@ def connect(kind, address):
         s.connect(address)
     return True
 
+def call(on_x86_64, on_aarch64, *arguments):
+    number = {"x86_64": on_x86_64, "aarch64": on_aarch64}[os.uname().machine]
+    return ctypes.CDLL(None).syscall(number, *arguments) >= 0
+
 def write(path):
     with open(path, "w") as file:
         file.write("x" * (1 << 20))
@@ -84,6 +88,9 @@ probes = {
     "reach sockets in /run and /tmp": lambda: connect(socket.AF_UNIX, told["socket"]),
     "write outside its folders": lambda: write(told["open"] + "/written"),
     "change the kernel's settings": lambda: (not told["is_root"] and "") or os.access("/proc/sys/kernel/core_pattern", os.W_OK),
+    "read what the kernel tells of others": lambda: read("/proc/keys"),
+    "make namespaces of its own": lambda: call(272, 97, 0x10000000),  # unshare(CLONE_NEWUSER)
+    "use keys and counters of the kernel": lambda: call(250, 219, 0, -3, 1),  # keyctl(KEYCTL_GET_KEYRING_ID, session, create)
     "read hidden files of the server's user": lambda: told["hidden"] and read(told["hidden"]),
     "read files that only the server's user may read": lambda: told["private"] and read(told["private"]),
     "inherit secrets of the server's environment": lambda: "SOME_SECRET_KEY" in os.environ,
