@@ -280,6 +280,7 @@ def isolation_of(config: Config, nicer: int = 0, server_has: Sequence[str] = ())
         nicer=nicer,
         server_has=tuple(server_has),
         processes=Resources.here().tasks_of_replica if config["job_processes"] == "auto" else config["job_processes"],
+        tmp_bytes=int(config["job_tmp_gb"] * 2**30),
     )
 
 

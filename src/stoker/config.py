@@ -181,6 +181,13 @@ SETTINGS: tuple[Setting, ...] = (
         "job_memory_gb", _gigabytes, 0.0, "Most memory of a replica, where cgroups can hold it to that; 0: no limit."
     ),
     Setting(
+        "job_tmp_gb",
+        _gigabytes,
+        0.0,
+        "Most that each of `/tmp`, `/var/tmp`, `/run` and `/dev/shm` of a replica in a sandbox holds, in memory; 0: half of the"
+        " machine's.",
+    ),
+    Setting(
         "log_mb",
         _megabytes,
         500.0,

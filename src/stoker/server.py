@@ -32,6 +32,7 @@ from stoker.control.leading import Leading
 from stoker.core.errors import NotYet, Unavailable
 from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.priority import be_server
+from stoker.runtime.umask import close_files
 from stoker.store.ballast import Ballast
 from stoker.store.lead import Lead, lead_of
 from stoker.store.restore import check_whole
@@ -89,7 +90,11 @@ def serve(config: Config, *, standby: bool = False, forget_unknown: bool = False
     `standby`: also while another leads. `forget_unknown`: end programs that the database does not know, and put away what
     they left. What may pass by itself, such as a database that is away, is waited for.
     """
+    from stoker.api.protocol import check_uvicorn
+
+    check_uvicorn()
     keep_one_arena()
+    close_files()
     nicer, server_has = be_server()
     place = _take_place(config, standby)
     place.nicer, place.server_has = nicer, server_has

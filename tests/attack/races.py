@@ -111,8 +111,14 @@ def starts(site: Site, seconds: float, tries: Tries) -> None:
     """Jobs that start while their directory is a link to everybody's logs: none sees one."""
     site.run(NEIGHBOUR, "prints", f"print({site.canary!r})")
     site.wait(NEIGHBOUR, "prints")
-    target = str(site.home / "logs")
-    _swap(site, "starts", target, seconds, below="out-starts")
+    site.ask(NEIGHBOUR, "PUT", "/stoker/v1/files/gs/good-data/secret.txt", content=site.canary.encode())
+    for number, target in enumerate((site.home / "logs", site.home / "buckets/gs/good-data")):
+        _starts_in(site, str(target), f"starts{number}", seconds / 2, tries)
+    assert (site.home / "buckets/gs/good-data").stat().st_uid == os.getuid(), "another's bucket was given away"
+
+
+def _starts_in(site: Site, target: str, swaps: str, seconds: float, tries: Tries) -> None:
+    _swap(site, swaps, target, seconds, below=f"out-{swaps}")
     looks = (
         "import os\n"
         f"for top in (os.environ['STOKER_JOB_DIR'], os.path.dirname(os.environ['STOKER_JOB_DIR']), {target!r}):\n"
@@ -123,17 +129,17 @@ def starts(site: Site, seconds: float, tries: Tries) -> None:
     )
     until, number = time.monotonic() + seconds - 2, 0
     while time.monotonic() < until:
-        names = [f"looks{number + n}" for n in range(3)]
+        names = [f"looks_{swaps}_{number + n}" for n in range(3)]
         number += len(names)
         for name in names:
-            answer = site.run(ATTACKER, name, looks, job_dir="gs://evil-data/out-starts/d")
+            answer = site.run(ATTACKER, name, looks, job_dir=f"gs://evil-data/out-{swaps}/d")
             if answer.status_code == 500:
                 tries.note(f"500: {answer.text}")
         for name in names:
             with suppress(KeyError):  # it was refused: its directory was a link
                 site.wait(ATTACKER, name)
                 tries.note(site.gained(site.printed(ATTACKER, name)))
-    site.cancel(ATTACKER, "starts")
+    site.cancel(ATTACKER, swaps)
 
 
 def steps(_: Site, seconds: float, tries: Tries) -> None:

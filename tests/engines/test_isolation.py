@@ -10,6 +10,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from stoker.core.errors import EngineError, Unavailable
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.local.isolation import Isolation, detect
+from stoker.runtime.mount_list import MountList
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, a_launch, until
 from tests.contract.test_engines import a_local_engine
@@ -39,7 +41,7 @@ time.sleep(300)
 
 # One row of the table after the other. What raises OSError is kept out.
 INTRUDER = """
-import glob, json, os, socket, sys
+import ctypes, glob, json, os, socket, sys
 
 told = json.loads(sys.argv[1])
 
@@ -64,6 +66,10 @@ def connect(kind, address):
         s.connect(address)
     return True
 
+def call(on_x86_64, on_aarch64, *arguments):
+    number = {"x86_64": on_x86_64, "aarch64": on_aarch64}[os.uname().machine]
+    return ctypes.CDLL(None).syscall(number, *arguments) >= 0
+
 def write(path):
     with open(path, "w") as file:
         file.write("x" * (1 << 20))
@@ -82,6 +88,9 @@ probes = {
     "reach sockets in /run and /tmp": lambda: connect(socket.AF_UNIX, told["socket"]),
     "write outside its folders": lambda: write(told["open"] + "/written"),
     "change the kernel's settings": lambda: (not told["is_root"] and "") or os.access("/proc/sys/kernel/core_pattern", os.W_OK),
+    "read what the kernel tells of others": lambda: read("/proc/keys"),
+    "make namespaces of its own": lambda: call(272, 97, 0x10000000),  # unshare(CLONE_NEWUSER)
+    "use keys and counters of the kernel": lambda: call(250, 219, 0, -3, 1),  # keyctl(KEYCTL_GET_KEYRING_ID, session, create)
     "read hidden files of the server's user": lambda: told["hidden"] and read(told["hidden"]),
     "read files that only the server's user may read": lambda: told["private"] and read(told["private"]),
     "inherit secrets of the server's environment": lambda: "SOME_SECRET_KEY" in os.environ,
@@ -111,6 +120,11 @@ def a_level(level: int, home: Path, **settings: object) -> Isolation:
         return detect(str(level), home, **settings)
     except Unavailable as error:
         pytest.skip(str(error))
+
+
+def triples(words: list[str]) -> list[tuple[str, str, str]]:
+    """Each word with the two that follow."""
+    return list(zip(words, words[1:], words[2:], strict=False))
 
 
 def hidden_file() -> str:
@@ -271,11 +285,12 @@ def test_a_folder_that_became_a_link_is_not_opened_at_the_next_start(home: Path,
     isolation = Isolation(home=home, level=1, bwrap="bwrap")
     words = isolation.prepare(isolation.words("ada", (str(folder),)))
     sandbox = Sandbox({"isolation": words, "python": sys.executable, "visible_devices": ""}, Folder(str(home)))
-    assert str(folder) in sandbox.command(["true"])
+    with closing(MountList()) as mounts:
+        assert str(folder) in sandbox.command(["true"], mounts)
     folder.rmdir()
     folder.symlink_to("/etc")
-    with pytest.raises(OSError, match="its job directory is not what it was"):
-        sandbox.command(["true"])
+    with closing(MountList()) as mounts, pytest.raises(OSError, match="its job directory is not what it was"):
+        sandbox.command(["true"], mounts)
 
 
 def test_a_job_that_swaps_its_directory_for_a_link_is_not_started_again(home: Path, outside: Path) -> None:
@@ -336,11 +351,14 @@ def test_what_hidden_links_lead_to_is_hidden_and_of_a_hidden_program_only_itself
     program.chmod(0o755)
     words = {**Isolation(home=tmp_path / "home", level=1, bwrap="bwrap").words("ada", ()), "user_home": str(user_home)}
     request = {"isolation": words, "python": sys.executable, "visible_devices": ""}
-    command = Sandbox(request, Folder(str(tmp_path))).command([str(program)])
+    with closing(MountList()) as mounts:
+        command = Sandbox(request, Folder(str(tmp_path))).command([str(program)], mounts)
     pairs = list(pairwise(command))
     assert ("--tmpfs", str(user_home / "dotfiles/ssh")) in pairs and ("--tmpfs", str(user_home / ".tool")) in pairs
-    assert ("--ro-bind", str(program)) in pairs
-    assert not {("--ro-bind", str(program.parent)), ("--ro-bind", str(program.parent.parent))} & set(pairs)
+    assert sum(word == str(program) for word in command) == 2, "where it is shown, and the command"
+    assert not {str(program.parent.parent), str(tmp_path)} & {
+        at for how, _, at in triples(command) if how == "--ro-bind-fd"
+    }
 
 
 def test_a_level_that_cannot_be_had_is_refused_with_what_to_install(
@@ -379,6 +397,7 @@ def test_a_replica_sees_its_own_gpus_alone(home: Path) -> None:
 
     isolation = Isolation(home=home, level=1, bwrap="bwrap")
     request = {"isolation": isolation.words("ada", ()), "python": sys.executable, "visible_devices": ""}
-    assert not [word for word in Sandbox(request, Folder(str(home))).command(["true"]) if "nvidia" in word]
-    request["visible_devices"] = "GPU-1"
-    assert "/dev/nvidiactl" in Sandbox(request, Folder(str(home))).command(["true"])
+    for visible in ("", "GPU-1"):
+        sandbox = Sandbox({**request, "visible_devices": visible}, Folder(str(home)))
+        with closing(MountList()) as mounts:
+            assert ("/dev/nvidiactl" in sandbox.command(["true"], mounts)) is bool(visible)

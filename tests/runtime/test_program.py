@@ -32,8 +32,8 @@ class SlowSandbox(Sandbox):
     def outer(self, environment):
         return dict(environment)
 
-    def note_namespace(self, told, outermost):
-        os.close(told)
+    def _look(self, process, mounts, told):
+        pass
 
     def code(self, code):
         return code - 256

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from stoker.runtime.folder import Folder
+from stoker.runtime.mount_list import MountList
 from stoker.runtime.sandbox import Sandbox
 
 
@@ -78,7 +80,8 @@ def test_the_program_alone_is_given_them(tmp_path: Path, level: int) -> None:
     sandbox._asked.update(bwrap="/usr/bin/bwrap", setpriv="/usr/bin/setpriv", folders=[], own_folders=[])
     sandbox._request = {"python": "/usr/bin/python3", "visible_devices": "", "isolation": sandbox._asked}
     environment = {"LD_PRELOAD": "/mine.so", "PATH": "/usr/bin:/bin"}
-    command = sandbox.program(["true"], environment, str(tmp_path), [], told=9)
+    with closing(MountList()) as mounts:
+        command = sandbox.program(["true"], environment, str(tmp_path), [], mounts, told=9)
     inner = command[command.index("--") + 1 :]
     assert inner[-3:-1] == ["/usr/bin/env", "LD_PRELOAD=/mine.so"] and inner[-1].endswith("/true")
     assert "LD_PRELOAD=/mine.so" not in command[: command.index("--")]

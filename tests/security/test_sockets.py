@@ -20,9 +20,10 @@ from starlette.types import ASGIApp
 
 from stoker.api.app import make_app
 from stoker.api.auth import allowed_hosts
-from stoker.api.protocol import MOST_HEAD_BYTES, MOST_HEADERS, PatientProtocol
+from stoker.api.protocol import MOST_HEAD_BYTES, MOST_HEADERS, PatientProtocol, check_uvicorn
 from stoker.app import Stoker, build
 from stoker.config import read_config
+from stoker.core.errors import Unavailable
 from stoker.gpu.drivers.fake import FakeDriver
 from tests.conftest import wait_until
 
@@ -433,3 +434,10 @@ def test_a_body_that_nobody_wants_is_not_taken_for_ever(served: Served) -> None:
         except OSError:
             pass
     assert sent < 64 << 20
+
+
+def test_a_uvicorn_that_is_another_inside_is_refused_with_what_to_install() -> None:
+    check_uvicorn()
+    with pytest.raises(Unavailable) as refused:
+        check_uvicorn({PatientProtocol: "on_header on_something_else"})
+    assert "on_something_else" in refused.value.message and "pip install 'uvicorn" in refused.value.fix

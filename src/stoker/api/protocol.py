@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import resource
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from stoker.core.errors import Unavailable
 
 MOST_HEAD_BYTES = 64 << 10
 """Of the address and all headers; trailers behind a body count as well."""
@@ -25,6 +30,27 @@ MOST_CONNECTIONS = 4096
 _KEPT_DESCRIPTORS = 256  # for the database, logs, files and engines
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+_INSIDES = {  # what we lean on, and no version of uvicorn promises
+    HttpToolsProtocol: "connection_made connection_lost data_received on_message_begin on_url on_header on_headers_complete"
+    " on_body on_message_complete send_400_response connections cycle flow loop timeout_keep_alive_task transport",
+    RequestResponseCycle: "response_complete",
+    FlowControl: "read_paused",
+}
+
+
+def check_uvicorn(insides: Mapping[type, str] = _INSIDES) -> None:
+    """Raise Unavailable for a uvicorn without something that the limits below lean on: they would be none."""
+    for owner, names in insides.items():
+        known = set(vars(owner))
+        for method in vars(owner).values():
+            known.update(getattr(getattr(method, "__code__", None), "co_names", ()))
+        lacking = sorted(set(names.split()) - known)
+        if lacking:
+            raise Unavailable(
+                f"uvicorn {uvicorn.__version__} is another inside than Stoker knows: {owner.__name__} has no {lacking[0]}",
+                fix="install a version that it was tested with: pip install 'uvicorn>=0.29,<0.55'",
+            )
 
 
 def most_connections() -> int:

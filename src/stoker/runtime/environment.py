@@ -20,7 +20,7 @@ from typing import IO, Callable, Dict, Iterator, List, Sequence
 
 from .archive import check_package
 from .errors import CannotStart
-from .priority import be_program
+from .no_links import open_path
 from .processes import signal_group
 from .sandbox import Sandbox
 
@@ -52,9 +52,9 @@ class Installer:
         """The folder to put on PYTHONPATH; empty if there are no packages. Raises InstallFailed or BadArchive."""
         if not packages:
             return ""
-        what = "\n".join([os.path.abspath(self._python), *map(_digest, packages)])
+        what = "\n".join([os.path.abspath(self._python), *self._sandbox.whose, *map(_digest, packages)])
         folder = os.path.join(cache, "environments", hashlib.sha256(what.encode()).hexdigest()[:32])
-        done = os.path.join(folder, ".complete")
+        done = folder + ".complete"  # beside it: in it, code of the user's could put a link there
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         with open(folder + ".lock", "w") as lock:
             self._wait_for(lock)  # of many replicas on one machine one builds, the others wait and find it
@@ -63,6 +63,7 @@ class Installer:
                 for package in packages:
                     check_package(package)
                 self._target, self._readable = folder, sorted({os.path.dirname(package) for package in packages})
+                self._sandbox.show(*self._readable, *packages)
                 self._install_twice(packages, folder)
                 with open(done, "w"):
                     pass
@@ -112,19 +113,19 @@ class Installer:
 
     def _run(self, arguments: List[str]) -> str:
         """Run `uv pip install`; its messages come on stderr. Raises InstallFailed with the last of them."""
-        process = subprocess.Popen(
-            self._sandbox.command(
+        process = self._sandbox.start(
+            lambda mounts, told: self._sandbox.command(
                 [self._uv, "pip", "install", "--no-progress", "--python", self._python, *arguments],
+                mounts,
                 readable=self._readable,
                 writable=[self._target],
+                told=told,
             ),
             env={**self._environment(), **self._sandbox.variables()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,
-            preexec_fn=be_program,
         )
         while True:
             try:
@@ -138,7 +139,7 @@ class Installer:
         if process.returncode != 0:
             last = "\n".join(errors.strip().splitlines()[-12:])
             raise InstallFailed(f"the installer ended with status {process.returncode}:\n{last}")
-        return errors
+        return str(errors)
 
 
 def _build_options(package: str) -> List[str]:
@@ -159,7 +160,7 @@ def _requirements(folder: str) -> Iterator[str]:
     infos = [name for name in os.listdir(folder) if name.endswith(".dist-info")]
     own = {_normal(info.rsplit("-", 1)[0].rsplit("-", 1)[0]) for info in infos}
     for info in infos:
-        with open(os.path.join(folder, info, "METADATA"), encoding="utf-8") as metadata:
+        with open(open_path(os.path.join(folder, info, "METADATA"), to_read=True), encoding="utf-8") as metadata:
             for line in metadata:
                 key, _, requirement = line.strip().partition(": ")
                 name = _NAME.match(requirement)

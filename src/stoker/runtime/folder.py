@@ -2,7 +2,7 @@
 
 <attempt>/stop                  made by the engine: nothing starts any more, and what runs ends
 <attempt>/<role>-<index>/
-    request.json   0600         what to run; holds the attempt's token
+    request.json   0600         what to run; holds the attempt's token and the job's variables, until the attempt has ended
     lock                        held (flock) as long as the supervisor lives: no guessing by process ids
     pid                         the supervisor's process id, good while the lock is held
     status.json                 what the supervisor last knew
@@ -53,6 +53,15 @@ class Folder:
         with open(self.request_file, encoding="utf-8") as file:
             request: Dict[str, Any] = json.load(file)
         return request
+
+    def forget_secrets(self) -> None:
+        """Take the token and the variables out of the request: nothing starts by it any more."""
+        try:
+            request = self.read_request()
+            if request.get("env") or request.get("token"):
+                write_whole(self.request_file, json.dumps({**request, "env": {}, "token": ""}))
+        except (OSError, ValueError, AttributeError, RecursionError):
+            pass  # it was never written whole, or there is no room: it is closed to others as before
 
     def read_status(self) -> Dict[str, Any]:
         """What the supervisor last knew; empty if it never wrote. Raises ValueError if that cannot be read."""

@@ -11,7 +11,6 @@ from typing import IO, Callable, Container, Dict, List, Mapping, Optional, Seque
 
 from .lines import Log
 from .output_limit import CUT_READ_SECONDS, Output, OutputLimit
-from .priority import be_program
 from .processes import descendants, oom_kills, signal_all, signal_group
 from .sandbox import Sandbox
 
@@ -165,25 +164,14 @@ def spawn(
     files: Sequence[int],
 ) -> "subprocess.Popen[bytes]":
     """Start what the user wants to run. `files`: its input, output and errors. Raises OSError if it cannot be started."""
-    told, tells = os.pipe()
-    pid = 0
-    try:
-        process = subprocess.Popen(
-            sandbox.program(command, environment, folder, readable, told=tells),
-            cwd=folder,
-            env=sandbox.outer(environment),
-            stdin=files[0],
-            stdout=files[1],
-            stderr=files[2],
-            start_new_session=True,
-            preexec_fn=be_program,
-            pass_fds=[tells] if sandbox.level else [],
-        )
-        pid = process.pid
-    finally:
-        os.close(tells)
-        sandbox.note_namespace(told, pid)
-    return process
+    return sandbox.start(
+        lambda mounts, told: sandbox.program(command, environment, folder, readable, mounts, told=told),
+        cwd=folder,
+        env=sandbox.outer(environment),
+        stdin=files[0],
+        stdout=files[1],
+        stderr=files[2],
+    )
 
 
 def reap_orphans(own: Container[int]) -> None:

@@ -12,10 +12,16 @@ import os
 import re
 import signal
 import stat
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
+import subprocess
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from .folder import Folder, write_whole
+from .interpreters import entries, homes_of, is_interpreter, links_to, which
+from .mount_list import MountList
+from .no_links import give_to
+from .priority import be_program
 from .processes import Process, started
+from .seccomp import filter_for
 
 _PASSED = frozenset(
     "PATH LANG LANGUAGE TZ TERM USER LOGNAME SHELL LD_LIBRARY_PATH PYTHONPATH VIRTUAL_ENV CONDA_PREFIX"
@@ -27,9 +33,13 @@ _PASSED_PREFIXES = tuple(
     " TORCH PYTORCH_".split()  # of TF_, not all: Terraform keeps secrets there
 )
 _EMPTY = ("/tmp", "/var/tmp", "/run", "/dev/shm")
-_KERNEL = tuple(f"/proc/{name}" for name in "sys sysrq-trigger irq bus fs acpi asound mtrr pressure scsi".split())
+_KERNEL = tuple(f"/proc/{name}" for name in "sys sysrq-trigger irq bus fs asound mtrr pressure".split())
+# What the kernel tells of the machine and of others, and container runtimes hide as well.
+_TELLS_FILES = tuple(f"/proc/{name}" for name in "kcore keys timer_list timer_stats sched_debug latency_stats".split())
+_TELLS_FOLDERS = (
+    "/proc/acpi /proc/scsi /sys/firmware /sys/devices/virtual/powercap /sys/kernel/debug /sys/kernel/tracing".split()
+)
 _PATHS = re.compile(r"(?<![\w.:/])/[^'\":]+")  # as errors name them: to the closing quote, or to the colon
-_STEP = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW
 _GPU_CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "dxg")
 _ENV = "/usr/bin/env"
 _LOADER = frozenset(
@@ -77,6 +87,7 @@ class Sandbox:
     def command(
         self,
         command: Sequence[str],
+        mounts: MountList,
         *,
         work: str = "/",
         readable: Sequence[str] = (),
@@ -84,8 +95,10 @@ class Sandbox:
         told: Optional[int] = None,
         variables: Sequence[str] = (),
     ) -> List[str]:
-        """What to run in the place of a command. `told`: a file descriptor for what bubblewrap has to tell of the sandbox.
-        `variables`: NAME=VALUE that are set for the command alone.
+        """What to run in the place of a command. Raises OSError where a folder that is opened leads elsewhere now.
+
+        `mounts`: an empty list, that is filled and has to live until bubblewrap has it. `told`: a file descriptor for what
+        bubblewrap has to tell of the sandbox. `variables`: NAME=VALUE that are set for the command alone.
 
         What comes later lies over what came before: folders that are opened over what hides them, and Stoker's home over all
         but the replica's own.
@@ -93,73 +106,142 @@ class Sandbox:
         if self.level == 0:
             return list(command)
         asked = self._asked
-        self._check_folders()
-        arguments = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *self._devices()]
-        for path in _KERNEL:  # root may write to its settings without any powers
-            arguments += ["--ro-bind-try", path, path]
-        for path in _EMPTY:
-            if os.path.isdir(path) and not os.path.islink(path):
-                arguments += ["--perms", "1777", "--tmpfs", path]
+        mounts.words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *self._devices()]
+        self._hide_kernel(mounts)
+        for path in dict.fromkeys(map(os.path.realpath, _EMPTY)):
+            if os.path.isdir(path):
+                mounts.empty(path, mode="1777", most_bytes=asked.get("tmp_bytes", 0))
         hidden = list(self._hidden())
         for path in hidden:
-            arguments += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
-        homes, files = [*_homes_of(self._request["python"])], []
-        for path in _links_to(command[0]):
+            if os.path.isdir(path):
+                mounts.empty(path)
+            else:
+                mounts.bind(os.devnull, at=path)
+        homes, files = [*homes_of(self._request["python"])], []
+        for path in links_to(command[0]):
             above = os.path.dirname(os.path.dirname(path))
-            is_whole = _is_interpreter(path) and os.path.realpath(above) != os.path.realpath(asked["user_home"] or "/")
+            is_whole = is_interpreter(path) and os.path.realpath(above) != os.path.realpath(asked["user_home"] or "/")
             homes += [os.path.join(above, "lib") if os.path.basename(above) == ".local" else above] if is_whole else []
             files += [path]
-        arguments += _bind("--bind", asked["folders"])
-        arguments += _bind("--ro-bind", [*_name_service(), *homes])
+        _bind(mounts, asked["folders"], is_writable=True)
+        _bind(mounts, map(os.path.realpath, [*_name_service(), *homes]))
         for path in files:  # beside them may lie secrets
             if any(_is_in(path, above) for above in hidden) and not any(_is_in(path, home) for home in homes):
-                arguments += ["--ro-bind", os.path.realpath(path), path]
+                mounts.bind(os.path.realpath(path), at=path)
         stoker_home = os.path.realpath(asked["stoker_home"])
-        arguments += ["--tmpfs", stoker_home]
-        arguments += _bind("--ro-bind", readable)
-        arguments += _bind("--bind", [asked["own_home"], *asked["own_folders"], *writable])
-        over = [os.path.realpath(path) for path in (*asked["folders"], *homes)]
+        mounts.empty(stoker_home)
+        _bind(mounts, map(os.path.realpath, readable))  # these and the last lie where no program can put a link
+        _bind(mounts, [asked["own_home"], *asked["own_folders"]], is_writable=True)
+        _bind(mounts, map(os.path.realpath, writable), is_writable=True)
+        over = [*asked["folders"], *map(os.path.realpath, homes)]
         empty = [path for path in hidden if os.path.isdir(path) and not any(_is_in(path, above) for above in over)]
-        for path in dict.fromkeys([*empty, stoker_home]):  # nobody is to write to where nobody would find it again
-            arguments += ["--remount-ro", path]
-        arguments += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-        arguments += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--chdir", work]
+        for path in dict.fromkeys(
+            [*empty, "/dev", stoker_home]
+        ):  # nobody is to write to where nobody would find it again
+            mounts.words += ["--remount-ro", path]
+        calls = filter_for()
+        options = ["--seccomp", str(mounts.input(calls))] if calls else []
+        options += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        options += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--chdir", work]
         if told is not None:
-            arguments += ["--info-fd", str(told)]
+            options += ["--info-fd", str(told)]
         if variables:
             command = [_ENV, *variables, *command]
         if self._user is not None:
-            arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+            options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
             command = [*as_user(asked["setpriv"], self._user), *command]
-        return [asked["bwrap"], *arguments, "--", *command]
+        mounts.end()
+        return [asked["bwrap"], *mounts.words, *options, "--", *command]
 
-    def _check_folders(self) -> None:
-        """Raise OSError where a folder that is opened leads elsewhere now: a program may have put a link in its place."""
-        for path in (*self._asked["folders"], *self._asked["own_folders"]):
-            if os.path.realpath(path) != path:
-                raise OSError(f"its job directory is not what it was: {path} leads to {os.path.realpath(path)} now")
+    def start(self, words: "Callable[[MountList, int], List[str]]", **how: Any) -> "subprocess.Popen[Any]":
+        """Start a command in the sandbox; at level 0, in none. `how`: for Popen. Raises OSError if one of both cannot be had.
+
+        `words`: what to run, given the list of mounts and the descriptor by which bubblewrap tells of the sandbox.
+        """
+        mounts = MountList()
+        told = -1
+        try:
+            tells = -1
+            if self.level:
+                told, tells = mounts.told()
+            how.update(start_new_session=True, preexec_fn=self._before)
+            process = subprocess.Popen(words(mounts, tells), pass_fds=mounts.descriptors, **how)
+            mounts.close_inherited()
+            if self.level:
+                self._look(process, mounts, told)
+            return process
+        finally:
+            if told >= 0:
+                os.close(told)
+            mounts.close()
+
+    def _look(self, process: "subprocess.Popen[Any]", mounts: MountList, told: int) -> None:
+        """See what bubblewrap has made before the command begins there. Raises OSError, and then nothing has begun."""
+        try:
+            mounts.check(process, self.note_namespace(told, process.pid))
+        except BaseException:
+            process.kill()  # all that is in it dies with it
+            process.wait()
+            for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+                stream.close()
+            raise
+
+    def _before(self) -> None:
+        """What a child does before it is the command, or bubblewrap, by which the command has it too."""
+        be_program()
+        if self._request.get("umask") is not None:
+            os.umask(self._request["umask"])
+
+    def _hide_kernel(self, mounts: MountList) -> None:
+        """Root may write to the kernel's settings without any powers; and some of what the kernel tells is nobody's business."""
+        for path in _KERNEL:
+            mounts.words += ["--ro-bind-try", path, path]
+        is_root = self._user is None and os.getuid() == 0
+        for path in filter(os.path.exists, _TELLS_FILES):  # each takes a fifth of a millisecond
+            if is_root or os.stat(path).st_mode & stat.S_IROTH:
+                mounts.words += ["--ro-bind", os.devnull, path]
+        for path in filter(os.path.isdir, _TELLS_FOLDERS):
+            mounts.words += ["--perms", "0555", "--size", "4096", "--tmpfs", path]
 
     def give(self, *folders: str) -> None:
         """Make folders the program's own, with all that is in them, where it runs as a user of its own."""
         for folder in folders if self._user is not None else ():
             if os.path.isdir(folder):
+                os.chmod(folder, 0o711)  # bubblewrap goes there before it is that user, and has no powers by then
                 above, name = os.path.split(folder)
                 give_to(os.path.join(os.path.realpath(above), name), self._user or 0)
 
+    def show(self, *paths: str) -> None:
+        """Let another user read what is the server's, where the program runs as one. The sandbox has to show it as well."""
+        for path in paths if self._user is not None else ():
+            os.chmod(path, 0o755 if os.path.isdir(path) else 0o644)
+
+    @property
+    def whose(self) -> List[str]:
+        """Whose the sandbox is: what is made in one with the owner's own `HOME` is not for others. Nobody's at level 0."""
+        return [self._asked["owner"]] if self.level else []
+
     def program(
-        self, command: List[str], environment: Mapping[str, str], work: str, readable: Sequence[str], *, told: int
+        self,
+        command: List[str],
+        environment: Mapping[str, str],
+        work: str,
+        readable: Sequence[str],
+        mounts: MountList,
+        *,
+        told: int,
     ) -> List[str]:
         """What to run for the user's program. Raises OSError if that cannot be run, as starting it would without a sandbox."""
         if self.level == 0:
             return command
         path = command[0] if os.sep not in command[0] else os.path.join(work, command[0])
-        found = _which(path, environment.get("PATH", os.defpath))
+        found = which(path, environment.get("PATH", os.defpath))
         if found is None:
             raise PermissionError(path) if os.path.exists(path) and os.sep in path else FileNotFoundError(path)
         writable = [work, self._folder.beat_folder, os.path.join(self._folder.path, "environment")]
         mine = [f"{name}={value}" for name, value in environment.items() if _is_for_the_loader(name)]
         return self.command(
-            [found, *command[1:]], work=work, readable=readable, writable=writable, told=told, variables=mine
+            [found, *command[1:]], mounts, work=work, readable=readable, writable=writable, told=told, variables=mine
         )
 
     def outer(self, environment: Mapping[str, str]) -> Dict[str, str]:
@@ -179,16 +261,20 @@ class Sandbox:
         """Write down by what the program's processes are known."""
         self._note({"processes": list(processes)})
 
-    def note_namespace(self, told: int, outermost: int) -> None:
-        """The same where all are of one PID namespace, which bubblewrap has told. It lives as long as its first process."""
-        with os.fdopen(told, "rb") as stream:
-            text = stream.read()
-        if text:
-            found = json.loads(text)
-            first = found.get("child-pid", 0)
-            own = _Namespace(outermost, first, started(first), found.get("pid-namespace"))
-            self._namespaces = [*self._living(), own]
-            self._note({"namespaces": [space[1:] for space in self._living()]})
+    def note_namespace(self, told: int, outermost: int) -> int:
+        """The same where all are of one PID namespace, which bubblewrap has told: it lives as long as its first process.
+
+        Returns that; 0 if bubblewrap has told nothing.
+        """
+        text = b"".join(iter(lambda: os.read(told, 4096), b""))
+        if not text:
+            return 0
+        found = json.loads(text)
+        first: int = found.get("child-pid", 0)
+        own = _Namespace(outermost, first, started(first), found.get("pid-namespace"))
+        self._namespaces = [*self._living(), own]
+        self._note({"namespaces": [space[1:] for space in self._living()]})
+        return first
 
     @property
     def own_processes(self) -> Set[int]:
@@ -231,7 +317,7 @@ class Sandbox:
         if home != "/" and self._user is not None:
             yield home
         elif home != "/":
-            found = [entry for entry in _entries(home) if entry.name.startswith(".")]
+            found = [entry for entry in entries(home) if entry.name.startswith(".")]
             yield from (entry.path for entry in found if not entry.is_symlink())
             targets = [os.path.realpath(entry.path) for entry in found if entry.is_symlink()]
             yield from (path for path in dict.fromkeys(targets) if path.startswith(f"{home}/") and os.path.exists(path))
@@ -259,86 +345,6 @@ def as_user(setpriv: str, user: int) -> List[str]:
     return [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--"]
 
 
-def open_folder(path: str, *, make: Optional[int] = None) -> int:
-    """Open a folder. `make`: the mode to make it with, if it is not there. Returns a descriptor of the caller's.
-
-    Every step is taken from the folder before it, so that nobody can put a link in between. Raises OSError, also for a link.
-    """
-    parts = [part for part in path.split(os.sep) if part]
-    descriptor = os.open(os.sep, _STEP)
-    for i, part in enumerate(parts):
-        above = descriptor
-        try:
-            try:
-                descriptor = os.open(part, _STEP, dir_fd=above)
-            except FileNotFoundError:
-                if make is None:
-                    raise
-                try:
-                    os.mkdir(part, make if i == len(parts) - 1 else 0o777, dir_fd=above)
-                except FileExistsError:
-                    pass
-                descriptor = os.open(part, _STEP, dir_fd=above)
-        finally:
-            os.close(above)
-    return descriptor
-
-
-def give_to(folder: str, user: int) -> None:
-    """Make a folder a user's own, with all that is in it. Never through a link, whoever puts one there meanwhile."""
-    top = open_folder(folder)
-    try:
-        for _, folders, names, descriptor in os.fwalk(".", dir_fd=top):
-            os.chown(descriptor, user, user)
-            for name in (*folders, *names):
-                found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                if found.st_uid != user and (found.st_nlink == 1 or stat.S_ISDIR(found.st_mode)):
-                    os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
-    finally:
-        os.close(top)
-
-
-def _links_to(program: str) -> Iterator[str]:
-    """A program and what it is a link to, link by link."""
-    path = _which(program, os.environ.get("PATH", os.defpath)) or ""
-    while path:
-        path = os.path.abspath(path)
-        yield path
-        path = os.path.join(os.path.dirname(path), os.readlink(path)) if os.path.islink(path) else ""
-
-
-def _homes_of(python: str) -> Iterator[str]:
-    """Where an interpreter lies: every link on the way to it, and what belongs to it beside its `bin`."""
-    for path in _links_to(python):
-        bin_folder = os.path.dirname(path)
-        yield bin_folder
-        home = os.path.dirname(bin_folder)
-        if os.path.basename(home) == ".local":  # much more than programs is in there
-            yield os.path.join(home, "lib")
-        elif os.path.basename(bin_folder) == "bin" and not (os.path.islink(path) and not _is_environment(home)):
-            yield home
-
-
-def _is_interpreter(path: str) -> bool:
-    """Whether a program is Python or of an environment of it, by what lies beside it: that it needs as well."""
-    bin_folder, name = os.path.split(path)
-    home = os.path.dirname(bin_folder)
-    has_library = any(entry.name.startswith("python3") for entry in _entries(os.path.join(home, "lib")))
-    return os.path.basename(bin_folder) == "bin" and (
-        _is_environment(home) or (has_library and name.startswith("python"))
-    )
-
-
-def _which(program: str, path: str) -> Optional[str]:
-    """Where a program lies, as a shell finds it. (shutil's costs some milliseconds to import.)"""
-    places = [program] if os.sep in program else [os.path.join(folder, program) for folder in path.split(os.pathsep)]
-    return next((place for place in places if os.path.isfile(place) and os.access(place, os.X_OK)), None)
-
-
-def _is_environment(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, "pyvenv.cfg")) or os.path.isdir(os.path.join(folder, "conda-meta"))
-
-
 def _name_service() -> Iterator[str]:
     """Where host names are looked up, if that is kept in /run."""
     real = os.path.realpath("/etc/resolv.conf")
@@ -346,15 +352,13 @@ def _name_service() -> Iterator[str]:
         yield real
 
 
-def _bind(how: str, paths: Iterable[str]) -> List[str]:
-    """Show these, once each and by their real names; what is not there is left out, and so is what is shown anyway."""
-    words: List[str] = []
-    for path in dict.fromkeys(map(os.path.realpath, paths)):
-        if os.path.exists(path) and path not in ("/", "/usr"):
+def _bind(mounts: MountList, paths: Iterable[str], *, is_writable: bool = False) -> None:
+    """Show these, once each; what is not there is left out, and so is what is shown anyway. Raises OSError for links."""
+    for path in dict.fromkeys(paths):
+        if path not in ("/", "/usr") and os.path.lexists(path):
             above = os.path.dirname(path)
-            words += ["--perms", "0755", "--dir", above] if above != "/" else []  # another user is to get there
-            words += [how, path, path]
-    return words
+            mounts.words += ["--perms", "0755", "--dir", above] if above != "/" else []  # another user is to get there
+            mounts.bind(path, is_writable=is_writable)
 
 
 def _is_in(path: str, folder: str) -> bool:
@@ -371,17 +375,10 @@ def _is_read_only(path: str) -> bool:
         return False
 
 
-def _entries(folder: str) -> "List[os.DirEntry[str]]":
-    try:
-        return list(os.scandir(folder))
-    except OSError:
-        return []
-
-
 def _minors() -> Dict[str, int]:
     """A GPU's UUID → the number of its device file, as the driver tells it."""
     found: Dict[str, int] = {}
-    for entry in _entries("/proc/driver/nvidia/gpus"):
+    for entry in entries("/proc/driver/nvidia/gpus"):
         with open(os.path.join(entry.path, "information"), encoding="ascii", errors="replace") as file:
             told = dict(line.split(":", 1) for line in file if ":" in line)
         try:

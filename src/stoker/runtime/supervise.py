@@ -23,6 +23,7 @@ from .program import Ended, Program
 from .sandbox import Sandbox
 from .server import Refused, Server
 from .steps import FILE_NAME, StepsFile
+from .umask import close_files
 from .wiring import Cluster, wiring
 from .work_folder import WorkFolder
 
@@ -38,8 +39,7 @@ _ARCHIVE_SUFFIX = ".pyz"
 _HOOKS = "hooks"  # in the archive, as zipapp.py packs it
 SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
 IN_STEP_FILE = "in_step"  # as frameworks/in_step.py writes it
-# Variables that we set where they concern a replica; those of the server's own surroundings never reach one.
-_OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")
+_OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")  # set where they concern a replica; the server's own never reach one
 _OUR_NAMES = frozenset(
     "TF_CONFIG CLUSTER_SPEC MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK"
     " JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES JAX_PROCESS_ID".split()
@@ -51,7 +51,7 @@ class Supervisor:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self.request = folder.read_request()
+        self.request = {"umask": close_files(), **folder.read_request()}
         cgroups.join(self.request.get("cgroup", []))
         be_supervisor(self.request.get("nicer", 0), self.request.get("processes_per_user", 0))
         self.sandbox = Sandbox(self.request, folder)

@@ -37,6 +37,7 @@ def build(folder: str) -> str:
             for name, source in files.items():
                 archive.writestr(name, source)
                 archive.writestr(name + "c", _bytecode(source, name))
+        os.chmod(part, 0o644)  # programs of other users load parts of it
         os.replace(part, path)
     return path
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -40,6 +43,19 @@ class Lead(Protocol):
     def release(self) -> None:
         """Let go of it."""
         ...
+
+
+def close_home(home: Path) -> None:
+    """Close a home to other users, with what lies in it: what jobs print and the database are for this user alone.
+
+    One level deep: nobody comes through a folder that is closed. What is made later is made so (runtime/umask.py).
+    """
+    home.chmod(0o700)
+    for entry in os.scandir(home):
+        with suppress(OSError):  # somebody else's, or just removed
+            mode = stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode)
+            if mode & 0o077 and not entry.is_symlink():
+                os.chmod(entry.path, mode & 0o700)
 
 
 class HomeLead:
@@ -81,7 +97,7 @@ class HomeLead:
             return True
         try:
             self._home.mkdir(parents=True, exist_ok=True)
-            self._home.chmod(0o700)  # what jobs print and the database are for this user alone
+            close_home(self._home)
             self._lock = _locked(path)
             if self._lock is not None and path != self._path:
                 path.replace(self._path)

@@ -123,6 +123,8 @@ def _bring(file: Path, home: Path, database: str) -> None:
     new = home / "stoker.db.new"
     for name in _OF_DATABASE:
         (home / name.replace("stoker.db", new.name)).unlink(missing_ok=True)  # of a restore that died
+    if not database:
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # its other files follow its mode
     opened = open_database(database or new)
     try:
         migrate(opened)

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import IO
 
 from stoker.core.errors import BadSpec
-from stoker.runtime.sandbox import open_folder
+from stoker.runtime.no_links import open_folder
+from stoker.runtime.umask import opened
 
 from .names import part_name, steps_of
 from .way import GO_THROUGH, Way
@@ -103,7 +104,11 @@ class Root:
     def open_to_write(self, name: str) -> IO[bytes]:
         """Open a regular file for reading and writing, from its beginning. It and its folders are made if they are not there."""
         with self._folder_of(name, make=True) as (folder, last):
-            return self._opened(os.open(last, os.O_RDWR | os.O_CREAT | _OPEN, 0o666, dir_fd=folder), "r+b")
+            try:
+                descriptor = _made(last, folder, os.O_RDWR)
+            except FileExistsError:
+                descriptor = os.open(last, os.O_RDWR | _OPEN, dir_fd=folder)
+            return self._opened(descriptor, "r+b")
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[IO[bytes]]:
@@ -114,8 +119,7 @@ class Root:
         with self._folder_of(name, make=True, follow=False) as (folder, last):
             part = part_name(last)
             try:
-                opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o666, dir_fd=folder)
-                with self._opened(opened, "wb") as file:
+                with self._opened(_made(part, folder, os.O_WRONLY), "wb") as file:
                     yield file
                     file.flush()
                     os.fsync(file.fileno())
@@ -197,7 +201,11 @@ class Root:
             _sync(folder)
 
     def _top(self, make: bool) -> int:
-        return os.dup(self._held) if self._held is not None else open_folder(self._real, make=0o777 if make else None)
+        return (
+            os.dup(self._held)
+            if self._held is not None
+            else open_folder(self._real, make=opened(0o777) if make else None)
+        )
 
     def _stat_or_none(self, name: str) -> os.stat_result | None:
         try:
@@ -266,6 +274,13 @@ class Root:
             yield way
         finally:
             way.close()
+
+
+def _made(name: str, folder: int, how: int) -> int:
+    """A new file, open, for whom the umask that programs have lets read it. Raises FileExistsError."""
+    descriptor = os.open(name, how | os.O_CREAT | os.O_EXCL | _OPEN, 0o600, dir_fd=folder)
+    os.fchmod(descriptor, opened(0o666))
+    return descriptor
 
 
 def _sync(folder: int) -> None:

@@ -6,9 +6,10 @@ import errno
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from stoker.core.errors import BadSpec, Violation
+from stoker.runtime.no_links import make_folder_at
+from stoker.runtime.umask import opened
 
 from .names import steps_of
 
@@ -92,9 +93,7 @@ class Way:
         except FileNotFoundError:
             if not self._make:
                 raise
-        with suppress(FileExistsError):
-            os.mkdir(part, dir_fd=self.here)
-        return os.open(part, _STEP, dir_fd=self.here)
+        return make_folder_at(part, opened(0o777), self.here)
 
     def _up(self) -> None:
         if len(self._folders) == 1:

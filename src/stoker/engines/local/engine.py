@@ -24,6 +24,7 @@ from stoker.core.job import Attempt, Replica
 from stoker.core.launch import Launch, LaunchReplica
 from stoker.core.node import Node
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
+from stoker.runtime import umask
 from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
@@ -31,6 +32,7 @@ from stoker.runtime.processes import send_if
 from ..base import Request, Seen, words_of
 from ..status import BAD_STATUS, seen_of
 from .archive import Archive
+from .child import Child
 from .isolation import LEVEL_0, Isolation
 from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
 from .log_file import read_log
@@ -76,12 +78,12 @@ class LocalEngine:
         self._nodes = tuple(nodes)
         self._archive = Archive(runtime, self._cache)
         self._unknown: frozenset[str] = frozenset()  # which the database has lost: nobody knows what they hold
-        self._leaving: list[_Child] = []  # supervisors whose attempts are over; they may still be shipping lines
+        self._leaving: list[Child] = []  # supervisors whose attempts are over; they may still be shipping lines
         self._server_file = ServerFile(home / "cache" / "server-url")
         self._token = token
         self._uv = uv
         self._ring: Callable[[], None] = lambda: None
-        self._spawned: dict[str, _Child] = {}  # replica id → supervisors that we started ourselves
+        self._spawned: dict[str, Child] = {}  # replica id → supervisors that we started ourselves
         if server_url:
             self.be_found_at(server_url)
         self._has_real_devices = any(node.devices and not node.virtual for node in nodes)
@@ -149,11 +151,12 @@ class LocalEngine:
                     "nicer": self.isolation.nicer,
                     "processes_per_user": self.isolation.processes_per_user,
                     "cgroup": self.isolation.group(mark(self._runs, folder)),
+                    "umask": umask.mask(),
                 }
                 write_whole(folder.request_file, json.dumps(whole))
                 command = [sys.executable, "-I", "-S", self._archive.path(), folder.path]
                 marked = {**os.environ, **self._marks(request.attempt, name)}
-                self._spawned[f"{request.attempt}/{name}"] = _Child(command, marked, folder.errors_file)
+                self._spawned[f"{request.attempt}/{name}"] = Child(command, marked, folder.errors_file)
             except OSError as error:
                 kind = Unavailable if error.errno in MAY_PASS else EngineError
                 raise kind(f"{name} cannot be started on this machine: {error}") from error
@@ -231,7 +234,8 @@ class LocalEngine:
     def forget(self, attempt: str) -> None:
         """The folders stay: they answer for the attempt if it is asked about again, and hold what programs wrote there.
 
-        Of their lines the server has all, and keeps the only copy.
+        Of their lines the server has all, and keeps the only copy. What was secret in their requests goes: the attempt's token
+        and the variables that the job was given.
         """
         if self._spent_logs is not None:
             self._spent_logs.add(self._folders(attempt))
@@ -240,6 +244,7 @@ class LocalEngine:
             if child is not None:
                 self._leaving.append(child)
             forget_group(folder)
+            folder.forget_secrets()
 
     def listen(self, ring: Callable[[], None]) -> None:
         """Its nodes stay as they are, and its replicas report by themselves: it rings while more are to be started."""
@@ -272,7 +277,7 @@ class LocalEngine:
             return Seen(role=replica.role, index=replica.index, state=last)
         return seen
 
-    def _end_without_folder(self, folder: Folder, spawned: _Child | None) -> None:
+    def _end_without_folder(self, folder: Folder, spawned: Child | None) -> None:
         """End a supervisor whose notes are gone, and the group that bears its mark; `_is_over` looks for what is left."""
         if spawned is not None:
             spawned.kill()
@@ -332,40 +337,6 @@ class LocalEngine:
     def _folders(self, attempt: str) -> list[Folder]:
         base = self._attempt_folder(attempt)
         return [Folder(str(path)) for path in sorted(base.iterdir()) if path.is_dir()] if base.is_dir() else []
-
-
-class _Child:
-    """A process in a session of its own, which we may outlive and which may outlive us."""
-
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], errors_file: str) -> None:
-        """Start it, with nothing to read and its complaints in a file. Raises OSError."""
-        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        self._pid = os.posix_spawn(
-            command[0],
-            list(command),
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, errors_file, write, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            setsid=True,
-        )
-        self._lives = True
-
-    def kill(self) -> None:
-        """End it, if it has not."""
-        if self.lives():
-            os.kill(self._pid, signal.SIGKILL)
-
-    def lives(self) -> bool:
-        """Whether it has not ended yet. One that has is collected, so that it is no zombie."""
-        if self._lives:
-            try:
-                self._lives = os.waitpid(self._pid, os.WNOHANG)[0] == 0
-            except ChildProcessError:
-                self._lives = False
-        return self._lives
 
 
 def _has_ended(folder: Folder) -> bool:

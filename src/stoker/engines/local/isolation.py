@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import pwd
 import shutil
 import subprocess
@@ -22,7 +23,10 @@ from stoker.core.errors import EngineError, Unavailable
 from stoker.runtime import cgroups
 from stoker.runtime.cgroups import Cgroups
 from stoker.runtime.folder import Folder
-from stoker.runtime.sandbox import Sandbox, give_to, open_folder
+from stoker.runtime.no_links import give_to, open_folder, real_path
+from stoker.runtime.sandbox import Sandbox
+from stoker.runtime.seccomp import filter_for
+from stoker.runtime.umask import opened
 
 from .resources import Resources
 
@@ -55,12 +59,16 @@ class Isolation:
     together: tuple[str, ...] = ()  # what all replicas together are held to
     nicer: int = 0  # by how much supervisors have to be nicer than the server
     server_has: tuple[str, ...] = ()  # by what the server goes before all others
+    tmp_bytes: int = 0  # of each folder that a sandbox keeps in memory; 0: half of the machine's
 
     @property
     def by(self) -> str:
-        """What keeps programs apart: `bubblewrap 0.8.0, a user per owner`."""
-        parts = [f"bubblewrap {self.version}"] if self.level else ["the session of every replica"]
-        return ", ".join(parts + ["a user for each owner"] * (self.level == 2))
+        """What keeps programs apart: `bubblewrap 0.8.0, a filter of system calls, a user for each owner`."""
+        if self.level == 0:
+            return "the session of every replica"
+        machine = platform.machine()
+        calls = "a filter of system calls" if filter_for(machine) else f"no filter of system calls (none for {machine})"
+        return ", ".join([f"bubblewrap {self.version}", calls] + ["a user for each owner"] * (self.level == 2))
 
     @property
     def ended_by(self) -> str:
@@ -121,6 +129,7 @@ class Isolation:
             "own_folders": inside,
             "inherit": list(self.inherited),
             "owner": owner,
+            "tmp_bytes": self.tmp_bytes,
         }
 
     def prepare(self, words: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,12 +140,13 @@ class Isolation:
         folders = [*words["folders"], *words["own_folders"]]
         if problem := self.problem(folders):
             raise EngineError(problem)
-        os.close(open_folder(words["own_home"], make=0o700))
+        for path in (os.path.dirname(words["own_home"]), words["own_home"]):
+            os.close(open_folder(path, make=0o700))
         if self.level == 2:
             prepared["user"] = self._user(words["owner"])
         try:
             for folder in folders:
-                os.close(open_folder(folder, make=0o777))
+                os.close(open_folder(folder, make=opened(0o777)))
             for folder in (words["own_home"], *words["own_folders"]) if self.level == 2 else ():
                 give_to(folder, prepared["user"])
         except NotADirectoryError:
@@ -151,9 +161,22 @@ class Isolation:
 
     def _sorted(self, folders: Sequence[str]) -> tuple[list[str], list[str]]:
         """Those in Stoker's home, and the others."""
-        opened = [self._opened(os.path.realpath(folder)) for folder in folders]
+        opened = [self._opened(self._where(folder)) for folder in folders]
         home = os.path.realpath(self.home)
         return [f for f in opened if _is_in(f, home)], [f for f in opened if not _is_in(f, home)]
+
+    def _where(self, folder: str) -> str:
+        """The path of a folder that a job names. Below a bucket or a job folder no link is followed.
+
+        A program may have put one there, and it may lead into another's bucket by now. The bucket itself is the admin's.
+        """
+        kept = str(self.home / "buckets")
+        own = [os.path.join(kept, *folder[len(kept) + 1 :].split("/")[:2])] if _is_in(folder, kept) else []
+        for top in (*own, *self.buckets, *self.folders):
+            for above in (top, os.path.realpath(top)):
+                if _is_in(folder, above):
+                    return os.path.realpath(top) + folder[len(above.rstrip("/")) :]
+        return real_path(folder)
 
     def _opened(self, folder: str) -> str:
         """What is opened for a folder that a job names: all of its bucket, as in a cloud; of it alone at level 2."""
@@ -164,7 +187,7 @@ class Isolation:
 
     def problem(self, folders: Iterable[str]) -> str:
         """Why programs may not write to one of the folders that a job names; empty: they may."""
-        return next(filter(None, (self._problem(os.path.realpath(folder)) for folder in folders)), "")
+        return next(filter(None, (self._problem(self._where(folder)) for folder in folders)), "")
 
     def _problem(self, folder: str) -> str:
         """A job may open a place for data to itself, but nothing of the system, of Stoker or of its user's keys."""
@@ -248,7 +271,7 @@ class _Lack:
 def detect(asked: str, home: Path, **settings: Any) -> Isolation:
     """What this machine can do, and of that what is asked for. Raises Unavailable if it cannot do that."""
     groups = cgroups.find(f"stoker-{os.getuid()}") if sys.platform.startswith("linux") else None
-    bwrap, version, lacks_1 = _bubblewrap()
+    bwrap, version, lacks_1 = _bubblewrap(home)
     setpriv, lacks_2 = ("", lacks_1) if lacks_1 else _setpriv(home, bwrap)
     lacks = {1: lacks_1, 2: lacks_2}
     level = int(asked) if asked != "auto" else 0 if lacks_1 else 1
@@ -280,25 +303,26 @@ def detect(asked: str, home: Path, **settings: Any) -> Isolation:
     )
 
 
-def _bubblewrap() -> tuple[str, str, _Lack | None]:
+def _bubblewrap(home: Path) -> tuple[str, str, _Lack | None]:
     """bubblewrap's path and version; or what is missing."""
     if not sys.platform.startswith("linux"):
         return "", "", _Lack("Linux", "run the server there")
     found = shutil.which("bwrap")
     if found is None:
         return "", "", _Lack("bubblewrap, which is not installed", "apt install bubblewrap")
-    problem = _try([found, *_TRIAL, "true"])
+    version = _said([found, "--version"]).rpartition(" ")[2].strip()
+    problem = _try(Isolation(home=home, level=1, bwrap=found))
+    if problem and version and "--bind-fd" not in _said([found, "--help"]):
+        fix = "apt update && apt install bubblewrap: Debian 12, Ubuntu 24.04 and later have one"
+        return (
+            found,
+            version,
+            _Lack(f"a bubblewrap that knows --bind-fd (0.10, or 0.8 of Debian 12), not {version}", fix),
+        )
     if problem:
         fix = "let users make namespaces, and run the server outside a container"
-        return found, "", _Lack(f"bubblewrap to work, and it says: {problem}", fix)
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=_TRY_SECONDS).stdout
-    return found, version.split()[-1] if version.split() else "", None
-
-
-_TRIAL = (
-    "--ro-bind / / --dev /dev --proc /proc --perms 1777 --tmpfs /tmp --unshare-pid --unshare-ipc --unshare-uts"
-    " --unshare-cgroup-try --die-with-parent --new-session --cap-drop ALL"
-).split()
+        return found, version, _Lack(f"bubblewrap to work, and it says: {problem}", fix)
+    return found, version, None
 
 
 def _setpriv(home: Path, bwrap: str) -> tuple[str, _Lack | None]:
@@ -308,23 +332,42 @@ def _setpriv(home: Path, bwrap: str) -> tuple[str, _Lack | None]:
         return "", _Lack("a server of root, which alone can give jobs users of their own", "start it as root")
     if found is None:
         return "", _Lack("setpriv, which is not installed", "apt install util-linux")
-    words = Isolation(home=home, level=2, bwrap=bwrap, setpriv=found).words("", ())
-    request = {"python": sys.executable, "visible_devices": "", "isolation": {**words, "user": _FIRST_USER}}
-    problem = _try(Sandbox(request, Folder(str(home))).command([sys.executable, "-I", "-S", "-c", ""]))
+    problem = _try(Isolation(home=home, level=2, bwrap=bwrap, setpriv=found))
     if problem:
         what = f"other users than root to run {sys.executable}, and that says: {problem}"
         return "", _Lack(what, "install Stoker where all may read it")
     return found, None
 
 
-def _try(command: Sequence[str]) -> str:
-    """Run it. Returns what is wrong; empty if nothing is."""
+def _try(isolation: Isolation) -> str:
+    """Run Python in a sandbox of this kind. Returns what is wrong; empty if nothing is."""
+    words = dict(isolation.words("", ()))
+    if isolation.level == 2:
+        words["user"] = _FIRST_USER
+    request = {"python": sys.executable, "visible_devices": "", "isolation": words, "is_alone": True}
+    sandbox = Sandbox(request, Folder(os.devnull))  # nothing is to be written down
+    command = [sys.executable, "-I", "-S", "-c", ""]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    try:
+        with sandbox.start(lambda mounts, told: sandbox.command(command, mounts, told=told), **pipes) as process:
+            try:
+                _, errors = process.communicate(timeout=_TRY_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return f"nothing within {_TRY_SECONDS:g} s"
+    except OSError as error:
+        return str(error)
+    last = errors.decode(errors="replace").strip().splitlines()[-1:] or [f"it ended with {process.returncode}"]
+    return last[0] if process.returncode else ""
+
+
+def _said(command: Sequence[str]) -> str:
+    """What a command says; empty if it fails."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TRY_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    last = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
-    return last[0] if done.returncode else ""
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
 
 
 def _user_home() -> str:
