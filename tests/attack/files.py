@@ -7,6 +7,8 @@ import time
 import zipfile
 from urllib.parse import quote
 
+import httpx
+
 from .site import ATTACKER, Site, Tries, asking, in_threads, waits_for
 
 _PIPES = """
@@ -33,14 +35,14 @@ def pipes(site: Site, seconds: float, tries: Tries) -> None:
         ("POST", "/storage/v1/b/evil-data/o/out%2Fpipe{n}/copyTo/b/evil-data/o/copy"),
         ("PUT", "/stoker/v1/files/gs/evil-data/out/pipe{n}/x"),
     )
-    with asking(site) as answered, site.client(ATTACKER) as client:
+    with asking(site) as answered:
 
-        def one(n: int) -> None:
+        def one(client: httpx.Client, n: int) -> None:
             method, path = doors[n % len(doors)]
             answer = client.request(method, path.format(n=n % 64))
             tries.note(f"{answer.status_code} for {method} {path}" if answer.status_code >= 500 else "")
 
-        in_threads(45, seconds - 5, one)
+        in_threads(site, 45, seconds - 5, one)
     tries.check(answered.at(0.99) < 1000, f"the server's state came late: {answered.summary}")
     began = time.monotonic()
     site.ask("admin", "POST", "/stoker/v1/shutdown")
@@ -105,15 +107,14 @@ def traversal(site: Site, seconds: float, tries: Tries) -> None:
         for target in targets
         for door in doors
     ]
-    with site.client(ATTACKER) as client:
 
-        def one(n: int) -> None:
-            path = names[n % len(names)] + ("?alt=media" if "/o/" in names[n % len(names)] else "")
-            method = ("GET", "GET", "PUT", "DELETE", "HEAD")[n // len(names) % 5]
-            answer = client.request(method, path)
-            tries.note(site.gained(answer.text) or (f"500 for {path}" if answer.status_code == 500 else ""))
+    def one(client: httpx.Client, n: int) -> None:
+        path = names[n % len(names)] + ("?alt=media" if "/o/" in names[n % len(names)] else "")
+        method = ("GET", "GET", "PUT", "DELETE", "HEAD")[n // len(names) % 5]
+        answer = client.request(method, path)
+        tries.note(site.gained(answer.text) or (f"500 for {path}" if answer.status_code == 500 else ""))
 
-        in_threads(4, min(seconds, 30), one)
+    in_threads(site, 4, min(seconds, 30), one)
     tries.check((site.private / "secret").read_text() == site.canary, "the secret has changed")
 
 
@@ -145,7 +146,7 @@ def replays(site: Site, seconds: float, tries: Tries) -> None:
         for token, method, path in asked * 3:
             if time.monotonic() > until:
                 break
-            headers = {"Authorization": f"Bearer {token}"}
+            headers = {"Authorization": f"Bearer {token or '-'}"}
             answer = client.request(method, path, headers=headers, json={"lines": [], "seen": "UP"})
             is_in = answer.status_code == 200 and path != replica
             tries.note(site.gained(answer.text) or (f"{answer.status_code} for {method} {path}" if is_in else ""))

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx
+
 from stoker.core.errors import BadSpec
 from stoker.store.names import is_part
 from stoker.store.root import Root
@@ -64,17 +66,16 @@ def _reads_of(site: Site, target: Path, name: str, seconds: float, tries: Tries)
         ("GET", "/storage/v1/b/evil-data/o/stolen?alt=media"),
     ]
     known = set(os.listdir(target)) - {"token", "secret", "replica.key"}
-    with site.client(ATTACKER) as client:
 
-        def one(n: int) -> None:
-            method, path = paths[n % len(paths)]
-            answer = client.request(method, path)
-            told = answer.text
-            is_listed = path.endswith(("d/", "artifacts")) and any(f"d/{name}" in told for name in known)
-            wrong = "listed what is outside" if is_listed else f"500 for {path}" if answer.status_code == 500 else ""
-            tries.note(site.gained(told) or wrong)
+    def one(client: httpx.Client, n: int) -> None:
+        method, path = paths[n % len(paths)]
+        answer = client.request(method, path)
+        told = answer.text
+        is_listed = path.endswith(("d/", "artifacts")) and any(f"d/{name}" in told for name in known)
+        wrong = "listed what is outside" if is_listed else f"500 for {path}" if answer.status_code == 500 else ""
+        tries.note(site.gained(told) or wrong)
 
-        in_threads(_THREADS, seconds - 1, one)
+    in_threads(site, _THREADS, seconds - 1, one)
     site.cancel(ATTACKER, name)
 
 
@@ -83,23 +84,22 @@ def writes(site: Site, seconds: float, tries: Tries) -> None:
     before = _state(site.private)
     _swap(site, "writes", str(site.private), seconds)
     put, object_ = "/stoker/v1/files/gs/evil-data/out-writes/d/", "/storage/v1/b/evil-data/o/out-writes%2Fd%2F"
-    with site.client(ATTACKER) as client:
 
-        def one(n: int) -> None:
-            upload = f"/upload/storage/v1/b/evil-data/o?uploadType=media&name=out-writes/d/up{n % 5}"
-            method, path = (
-                ("PUT", f"{put}pwned{n % 5}"),
-                ("POST", upload),
-                ("DELETE", f"{object_}secret"),
-                ("DELETE", f"{object_}up{n % 5}"),
-                ("POST", f"{object_}secret/moveTo/o/out-writes%2Fd%2Fmoved"),
-                ("POST", f"{object_}moved/moveTo/o/away"),
-                ("POST", f"{object_}up{n % 5}/copyTo/b/evil-data/o/out-writes%2Fd%2Fcopied"),
-            )[n % 7]
-            answer = client.request(method, path, content=b"pwned" if method == "PUT" or "uploadType" in path else None)
-            tries.note(f"500 for {path}" if answer.status_code == 500 else "")
+    def one(client: httpx.Client, n: int) -> None:
+        upload = f"/upload/storage/v1/b/evil-data/o?uploadType=media&name=out-writes/d/up{n % 5}"
+        method, path = (
+            ("PUT", f"{put}pwned{n % 5}"),
+            ("POST", upload),
+            ("DELETE", f"{object_}secret"),
+            ("DELETE", f"{object_}up{n % 5}"),
+            ("POST", f"{object_}secret/moveTo/o/out-writes%2Fd%2Fmoved"),
+            ("POST", f"{object_}moved/moveTo/o/away"),
+            ("POST", f"{object_}up{n % 5}/copyTo/b/evil-data/o/out-writes%2Fd%2Fcopied"),
+        )[n % 7]
+        answer = client.request(method, path, content=b"pwned" if method == "PUT" or "uploadType" in path else None)
+        tries.note(f"500 for {path}" if answer.status_code == 500 else "")
 
-        in_threads(_THREADS, seconds - 1, one)
+    in_threads(site, _THREADS, seconds - 1, one)
     site.cancel(ATTACKER, "writes")
     tries.check(_state(site.private) == before, f"{site.private} has changed: {_state(site.private)}")
     top = site.home / "buckets/gs/evil-data"

@@ -189,17 +189,18 @@ def waits_for(is_there: Callable[[], bool], otherwise: str, seconds: float = PAT
         time.sleep(0.02)
 
 
-def in_threads(count: int, seconds: float, work: Callable[[int], None]) -> None:
-    """Call `work(number)` again and again, from so many threads, for so long."""
+def in_threads(site: Site, count: int, seconds: float, work: Callable[[httpx.Client, int], None]) -> None:
+    """Call `work(client, number)` again and again, from so many threads with a client of the attacker's each, for so long."""
     until, numbers, lock = time.monotonic() + seconds, iter(range(1 << 60)), threading.Lock()
     errors: list[BaseException] = []
 
     def loop() -> None:
         try:
-            while time.monotonic() < until and not errors:
-                with lock:
-                    number = next(numbers)
-                work(number)
+            with site.client(ATTACKER) as client:
+                while time.monotonic() < until and not errors:
+                    with lock:
+                        number = next(numbers)
+                    work(client, number)
         except BaseException as error:
             errors.append(error)
 
