@@ -1,13 +1,14 @@
-"""Every attack for a few seconds; `make attack` goes on for a minute each."""
+"""The attacks by names and files, for a few seconds each; `make attack` goes on for a minute, and floods the machine as well."""
 
 from __future__ import annotations
 
 import pytest
 
-from .__main__ import ATTACKS, LEVELS, attack, why_not
+from .__main__ import LEVELS, attack, why_not
 
 pytestmark = [pytest.mark.live, pytest.mark.campaign]
 SECONDS = 8.0
+ATTACKS = ("raced steps", "raced reads", "raced writes", "raced starts", "plain paths", "traversal", "replays")
 
 
 @pytest.mark.skipif(bool(why_not()), reason=f"needs {why_not()}")

@@ -97,8 +97,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="a program starts before everybody is there",
         file="api/dialects/replica.py",
-        old="        if all(r.addresses for r in found.replicas):",
-        new="        if any(r.addresses for r in found.replicas):",
+        old=".encode() if all(r.addresses for r in found.replicas)",
+        new=".encode() if any(r.addresses for r in found.replicas)",
     ),
     Mutant(
         name="devices are given back twice",

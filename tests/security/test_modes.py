@@ -97,7 +97,8 @@ def test_a_home_of_before_is_closed(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
         (tmp_path / name).chmod(0o664)
     outside = tmp_path.parent / f"{tmp_path.name}-outside"
-    outside.mkdir(mode=0o755)
+    outside.mkdir()
+    outside.chmod(0o755)
     (tmp_path / "link").symlink_to(outside)
     close_home(tmp_path)
     modes = {name: stat.S_IMODE((tmp_path / name).stat().st_mode) for name in (".", "stoker.db", "logs", "link")}
