@@ -31,36 +31,3 @@ def mask() -> int:
 def opened(mode: int) -> int:
     """A mode less what that mask takes from it."""
     return mode & ~mask()
-
-
-def make_open_folder(path: "os.PathLike[str] | str", *, exist_ok: bool = True) -> None:
-    """Make a folder and those above it, as open as without us. One that is there stays as it is. Raises OSError."""
-    above = os.path.dirname(path)
-    if above and not os.path.isdir(above):
-        make_open_folder(above)
-    try:
-        os.mkdir(path)
-    except FileExistsError:
-        if not exist_ok or not os.path.isdir(path):
-            raise
-        return
-    _open(path, 0o777, os.O_DIRECTORY)
-
-
-def make_open_file(path: "os.PathLike[str] | str") -> None:
-    """Make an empty file, as open as without us. One that is there is left alone. Raises OSError."""
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-    except FileExistsError:
-        return
-    _open(path, 0o666, os.O_NONBLOCK)
-
-
-def _open(path: "os.PathLike[str] | str", mode: int, flags: int) -> None:
-    """Give it its mode, but never to what a link leads to that somebody has put there meanwhile."""
-    if _found is not None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | flags)
-        try:
-            os.fchmod(descriptor, opened(mode))
-        finally:
-            os.close(descriptor)
