@@ -10,7 +10,15 @@ import zipfile
 HOOK, HOOKS = "sitecustomize.py", "hooks"
 """A folder in the archive: on a program's PYTHONPATH it has the program's frameworks adapted (frameworks/sitecustomize.py)."""
 
-_MAIN = "import sys\n\nfrom stoker.runtime.supervise import main\n\nsys.exit(main(sys.argv[1]))\n"
+_MAIN = """import sys
+
+try:
+    from stoker.runtime.supervise import main
+except Exception as error:  # the archive was damaged or removed while it was read: nothing has begun
+    sys.exit(f"the runtime cannot be read: {error}")
+
+sys.exit(main(sys.argv[1]))
+"""
 
 
 def build(folder: str) -> str:
