@@ -16,7 +16,7 @@ pytestmark = pytest.mark.live
 @pytest.mark.campaign
 def test_nothing_is_lost_and_nothing_runs_twice(tmp_path: Path) -> None:
     mounts, clock = can_mount(), build_clock(tmp_path)
-    plan = ["kill all", "kill server while it starts"]
+    plan = ["cut cache", "kill all", "kill server while it starts"]
     plan += ["set clock", "set clock back"] * (clock is not None)
     plan += ["fill disk", "kill on a full disk"] * mounts
     tally = run_round(tmp_path / "round", "test", plan, away_seconds=0.5, on_tmpfs=mounts, clock=clock)

@@ -35,7 +35,7 @@ DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
 _FULL_DISK_SECONDS = 0.5
 _MOST_MESSAGE_CHARACTERS = 2048
-_ARCHIVE_SUFFIX = ".pyz"
+_ARCHIVE = __file__.partition(".pyz")[0] + ".pyz" if ".pyz" in __file__ else ""  # empty: we were not packed
 _HOOKS = "hooks"  # in the archive, as zipapp.py packs it
 SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
 IN_STEP_FILE = "in_step"  # as frameworks/in_step.py writes it
@@ -78,6 +78,7 @@ class Supervisor:
         self._steps = StepsFile(os.path.join(folder.beat_folder, FILE_NAME), self.log)
         server = Server(self.request)
         self.lease = Lease(self.request.get("lease"), lambda wait: server.post("beat", b"", wait), self._asked_to_stop)
+        self._runtime = _mark_of_runtime()
 
     def supervise(self) -> None:
         """Run the program to its end, whatever that is."""
@@ -119,7 +120,18 @@ class Supervisor:
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
         if ended.code == 0:
             return self._end(seen="SUCCEEDED", exit_code=0)
+        if self.is_damaged():  # the program reads of it, too, and may have failed by it
+            return self.end_damaged("and the program failed")
         self._end(seen="FAILED", **self._failure)
+
+    def is_damaged(self) -> bool:
+        """Whether the archive that we and the program read from has been cut, written over, removed or packed anew."""
+        return _mark_of_runtime() != self._runtime
+
+    def end_damaged(self, consequence: str) -> None:
+        """End what failed for no fault of its program's: it is started again, with a runtime that is whole."""
+        complain(f"the runtime has been damaged, {consequence}")
+        self._end(seen="LOST", message=f"the runtime was damaged while this ran, {consequence}")
 
     def _prepare(self) -> "tuple[List[str], Dict[str, str]]":
         """The command and the environment, but for what depends on the cluster."""
@@ -158,8 +170,7 @@ class Supervisor:
 
     def _hooks(self) -> str:
         """Where Python finds what adapts and measures the program's frameworks; empty: we were not packed."""
-        archive, is_packed, _ = __file__.partition(_ARCHIVE_SUFFIX)
-        return f"{archive}{_ARCHIVE_SUFFIX}/{_HOOKS}" if is_packed else ""
+        return f"{_ARCHIVE}/{_HOOKS}" if _ARCHIVE else ""
 
     def _join(self) -> Cluster:
         """Reserve our ports and wait for everybody else's. A replica that is alone knows everybody already."""
@@ -371,6 +382,15 @@ class Supervisor:
         return f"{traceback}\nTermination reason: {reason}.".lstrip()
 
 
+def _mark_of_runtime() -> "tuple[int, int, int]":
+    """Which file the archive is and when it was written; all 0: it is gone, or there is none."""
+    try:
+        found = os.stat(_ARCHIVE)
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def main(path: str) -> int:
     """Supervise the replica of this folder, unless somebody else does, or it has ended, or may not start."""
     folder = Folder(path)
@@ -386,14 +406,10 @@ def main(path: str) -> int:
     supervisor = Supervisor(folder)
     try:
         supervisor.supervise()
-    except (
-        ImportError,
-        EOFError,
-    ) as error:  # our own archive was removed or cut while we ran: no fault of the program's
-        complain(f"a part of the runtime cannot be read any more: {error}")
-        supervisor._end(seen="LOST", message=f"the runtime was damaged while this ran: {error}")
-        return 1
     except Exception as error:
+        if supervisor.is_damaged():
+            supervisor.end_damaged(f"and a part of it cannot be read any more: {error}")
+            return 1
         complain(f"the supervisor failed: {error!r}")
         supervisor._end(seen="FAILED", message=f"the supervisor failed: {error!r}")
         raise
