@@ -135,7 +135,9 @@ class Site:
     def cancel(self, user: str, name: str) -> None:
         """Cancel a job, and wait until it is gone."""
         project = {ATTACKER: "evil", NEIGHBOUR: "good"}[user]
-        self.ask(user, "POST", f"/stoker/v1/projects/{project}/jobs/{name}:cancel")
+        answer = self.ask(user, "POST", f"/v1/projects/{project}/jobs/{name}:cancel")
+        if answer.status_code not in (200, 400, 409):  # 400: it has ended
+            raise RuntimeError(f"{name} cannot be cancelled: {answer.status_code} {answer.text[:200]}")
         self.wait(user, name)
 
     def printed(self, user: str, name: str) -> str:

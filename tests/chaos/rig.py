@@ -263,7 +263,7 @@ class Rig:
 
     def may_be_hit(self, process: psutil.Process) -> None:
         """Remember that a job may fail because of what is done now."""
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, IndexError):  # it has ended meanwhile, and has no words any more
             job = " ".join(_words(process)).partition("/runs/")[2].split("/")[1].rpartition(".")[0]
             self.hits[job] = self.hits.get(job, 0) + 1
 
