@@ -55,7 +55,10 @@ def check(database: Database, home: Path, journals: Path, witness: Path, hits: M
     for name, run in sorted(runs.items()):
         check_runs(name, run, attempts, found)
     for job, one in sorted(known.items()):
+        before = len(found.lost)
         check_job(job, one, states.get(job), runs.get(f"{job}.chief-0", []), hits.get(job, 0), found)
+        if len(found.lost) > before:
+            found.lost[-1] += last_words(home / "logs" / PROJECT / f"{job}.jsonl")
     for path in sorted((home / "logs" / PROJECT).glob("*.jsonl")):
         check_lines(path, known.get(path.stem), states.get(path.stem), found)
     for path in (home / "server.log", *home.glob("runs/*/*/*/supervisor.err")):
@@ -84,6 +87,11 @@ def read_journals(folder: Path, found: Findings) -> dict[str, Known]:
                 case "wrong":
                     found.others.append(f"{entry['job']}: {entry['text']}")
     return known
+
+
+def last_words(log: Path) -> str:
+    """The end of a job's log, for who asks why it ended so."""
+    return "".join(f"\n    {line[:300]}" for line in log.read_text().splitlines()[-6:]) if log.exists() else ""
 
 
 def read_witness(path: Path) -> Iterator[tuple[str, int, int]]:

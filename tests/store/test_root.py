@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stoker.core.errors import BadSpec
+from stoker.runtime.umask import opened
 from stoker.store.names import is_part
 from stoker.store.root import Root
 from tests.attack.swapper import swapping
@@ -201,6 +202,4 @@ def _write(root: Root, name: str) -> None:
 def test_modes_follow_the_umask(root: Root, folder: Path) -> None:
     with root.replacing("n") as file:
         file.write(b"n")
-    umask = os.umask(0)
-    os.umask(umask)
-    assert stat.S_IMODE((folder / "n").stat().st_mode) == 0o666 & ~umask
+    assert stat.S_IMODE((folder / "n").stat().st_mode) == opened(0o666)

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
-from . import cgroups
+from . import cgroups, own_archive
 from .errors import MAY_PASS, CannotStart, complain
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
@@ -35,8 +35,6 @@ DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
 _FULL_DISK_SECONDS = 0.5
 _MOST_MESSAGE_CHARACTERS = 2048
-_ARCHIVE = __file__.partition(".pyz")[0] + ".pyz" if ".pyz" in __file__ else ""  # empty: we were not packed
-_HOOKS = "hooks"  # in the archive, as zipapp.py packs it
 SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
 IN_STEP_FILE = "in_step"  # as frameworks/in_step.py writes it
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")  # set where they concern a replica; the server's own never reach one
@@ -78,7 +76,7 @@ class Supervisor:
         self._steps = StepsFile(os.path.join(folder.beat_folder, FILE_NAME), self.log)
         server = Server(self.request)
         self.lease = Lease(self.request.get("lease"), lambda wait: server.post("beat", b"", wait), self._asked_to_stop)
-        self._runtime = _mark_of_runtime()
+        self.archive = own_archive.Mark()
 
     def supervise(self) -> None:
         """Run the program to its end, whatever that is."""
@@ -105,6 +103,8 @@ class Supervisor:
             if self.lease.is_over:
                 return self._end_cut_off()
             self.log.write("service", f"cannot start: {error}")
+            if self.archive.has_changed():  # what its sandbox shows of us was removed
+                return self.end_damaged("and its program could not start")
             found = examine_text(str(error))
             may_pass = isinstance(error, OSError) and error.errno in MAY_PASS
             state = "LOST" if may_pass else "FAILED"
@@ -120,13 +120,9 @@ class Supervisor:
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
         if ended.code == 0:
             return self._end(seen="SUCCEEDED", exit_code=0)
-        if self.is_damaged():  # the program reads of it, too, and may have failed by it
+        if self.archive.has_changed():  # the program reads of it, too, and may have failed by it
             return self.end_damaged("and the program failed")
         self._end(seen="FAILED", **self._failure)
-
-    def is_damaged(self) -> bool:
-        """Whether the archive that we and the program read from has been cut, written over, removed or packed anew."""
-        return _mark_of_runtime() != self._runtime
 
     def end_damaged(self, consequence: str) -> None:
         """End what failed for no fault of its program's: it is started again, with a runtime that is whole."""
@@ -164,13 +160,10 @@ class Supervisor:
         variables.update(request["env"])
         if "STOKER_DISTRIBUTE" in variables:
             variables.setdefault("PYTHONHASHSEED", "0")  # what a program keeps in sets has one order in all replicas
-        if self._hooks():
-            variables["PYTHONPATH"] = os.pathsep.join(p for p in (self._hooks(), variables.get("PYTHONPATH", "")) if p)
+        if own_archive.HOOKS:
+            paths = (own_archive.HOOKS, variables.get("PYTHONPATH", ""))
+            variables["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         return variables
-
-    def _hooks(self) -> str:
-        """Where Python finds what adapts and measures the program's frameworks; empty: we were not packed."""
-        return f"{_ARCHIVE}/{_HOOKS}" if _ARCHIVE else ""
 
     def _join(self) -> Cluster:
         """Reserve our ports and wait for everybody else's. A replica that is alone knows everybody already."""
@@ -282,7 +275,7 @@ class Supervisor:
 
     def _readable(self) -> List[str]:
         """Of Stoker's own folders, what the program is to see."""
-        return [path for path in (self._site, os.path.dirname(self._hooks())) if path]
+        return [path for path in (self._site, own_archive.PATH) if path]
 
     def _pids(self) -> List[int]:
         """The ids of the program's processes."""
@@ -382,15 +375,6 @@ class Supervisor:
         return f"{traceback}\nTermination reason: {reason}.".lstrip()
 
 
-def _mark_of_runtime() -> "tuple[int, int, int]":
-    """Which file the archive is and when it was written; all 0: it is gone, or there is none."""
-    try:
-        found = os.stat(_ARCHIVE)
-    except OSError:
-        return 0, 0, 0
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 def main(path: str) -> int:
     """Supervise the replica of this folder, unless somebody else does, or it has ended, or may not start."""
     folder = Folder(path)
@@ -407,7 +391,7 @@ def main(path: str) -> int:
     try:
         supervisor.supervise()
     except Exception as error:
-        if supervisor.is_damaged():
+        if supervisor.archive.has_changed():
             supervisor.end_damaged(f"and a part of it cannot be read any more: {error}")
             return 1
         complain(f"the supervisor failed: {error!r}")
