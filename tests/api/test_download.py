@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from starlette.types import Message
 
-from stoker.api.download import Pace, file_response
+from stoker.api.download import LEAST_BYTES, MOST_WAITING_BYTES, Pace, Waiting, file_response
 from stoker.app import Stoker
 from stoker.clock import ManualClock
 from stoker.core.errors import NotFound
@@ -39,11 +40,26 @@ def test_a_large_file_comes_in_blocks(stoker: Stoker) -> None:
 
 def test_who_takes_it_slowly_keeps_little_waiting() -> None:
     clock = ManualClock()
-    pace = Pace(clock.now)
+    pace = Pace(clock.now, Waiting())
     sizes = []
     for seconds in (0.01, 0.01, 0.01, 0.01, 0.01, 5.0, 0.01):
-        pace.sent()
-        sizes.append(pace.size)
-        clock.advance(seconds)
-        pace.taken()
-    assert sizes == [1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 20, 1 << 16]
+        with pace.block() as size_bytes:
+            sizes.append(size_bytes)
+            clock.advance(50.0)  # a disk that is slow is no fault of the reader's
+            pace.sent()
+            clock.advance(seconds)
+    assert sizes == [1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 16]
+
+
+def test_of_many_that_take_nothing_little_waits_in_all() -> None:
+    clock, waiting = ManualClock(), Waiting()
+    with ExitStack() as stopped:
+        for _ in range(300):  # quick at first, so that each would be sent the most
+            pace = Pace(clock.now, waiting)
+            for _ in range(6):
+                with pace.block():
+                    pace.sent()
+            stopped.enter_context(pace.block())
+        assert waiting.size_bytes < MOST_WAITING_BYTES + 300 * LEAST_BYTES
+        assert stopped.enter_context(Pace(clock.now, waiting).block()) == LEAST_BYTES
+    assert waiting.size_bytes == 0, "who goes away keeps nothing"

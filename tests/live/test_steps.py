@@ -168,25 +168,27 @@ def test_a_job_that_runs_is_looked_into(server: Server, tmp_path: Path, program:
     name = f"busy_{len(program)}"
     flags = ("--name", name, "--async", "--workers=1", f"--job-dir=gs://out/{name}")
     assert server.cli("run", *flags, "--", "python", "program.py", cwd=tmp_path).returncode == 0
+    try:
+        _look_into(server, name, end)
+    finally:  # it would hold what other tests wait for
+        server.client.cancel("local", name)
+        wait_until(lambda: server.client.details("local", name)["state"] == "CANCELLED")
+    refused = server.cli("profile", name)
+    assert refused.returncode != 0 and "does not run now" in refused.stderr
 
-    def trains() -> bool:
-        return len(server.client.steps("local", name)["replicas"]) == 2
 
-    wait_until(trains, 120.0)
+def _look_into(server: Server, name: str, end: str) -> None:
+    wait_until(lambda: len(server.client.steps("local", name)["replicas"]) == 2, 120.0)
     done = server.cli("profile", name, "--seconds=1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("where its time goes") == 2 and "program.py:" in done.stdout
     for replica in ("chief-0", "worker-0"):
-        (trace,) = [line for line in done.stderr.splitlines() if line.startswith(f"✓ trace of {replica}: ")]
-        assert str(server.home / f"buckets/gs/out/{name}/logs/traces") in trace
+        traces = [line for line in done.stderr.splitlines() if line.startswith(f"✓ trace of {replica}: ")]
+        assert len(traces) == 1 and str(server.home / f"buckets/gs/out/{name}/logs/traces") in traces[0], done.stderr
     assert list((server.home / f"buckets/gs/out/{name}/logs/traces").rglob(f"*{end}"))
     one = json.loads(server.cli("profile", name, "--seconds=0", "--replica=worker-0", "--json").stdout)
     assert [found["replica"] for found in one["replicas"]] == ["worker-0"] and one["replicas"][0]["processes"]
     assert "runs no ps-0" in server.cli("profile", name, "--replica=ps-0").stderr
-    server.client.cancel("local", name)
-    wait_until(lambda: server.client.details("local", name)["state"] == "CANCELLED")
-    refused = server.cli("profile", name)
-    assert refused.returncode != 0 and "does not run now" in refused.stderr
 
 
 SMALL = """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import IO
 
 from starlette.responses import Response, StreamingResponse
@@ -12,25 +12,51 @@ from starlette.responses import Response, StreamingResponse
 from stoker.api.pools import in_thread
 from stoker.store.files import Files
 
-LEAST_BYTES, MOST_BYTES = 1 << 16, 1 << 20
+LEAST_BYTES, MOST_BYTES = 1 << 16, 1 << 21
+MOST_WAITING_BYTES = 24 << 20
+"""Of all readers together; beyond that each is sent the least."""
+TAKEN = b""
+"""Sent behind a block: uvicorn sends nothing before what it was given last is with the kernel, and that is when this is taken."""
 _SLOW_SECONDS = 0.1
 
 
-class Pace:
-    """How much a reader is sent at a time: little at first and to who takes it slowly, as that much waits for them in memory."""
+class Waiting:
+    """What is read for all readers, and they have not taken yet."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self.size = LEAST_BYTES
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+
+_WAITING = Waiting()
+
+
+class Pace:
+    """How much a reader is sent at a time: that much waits for them in memory.
+
+    Little at first, and to who takes it slowly; to everybody, while many others wait.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, waiting: Waiting = _WAITING) -> None:
+        self._own_bytes = LEAST_BYTES
         self._now = now
+        self._waiting = waiting
         self._sent_at = now()
 
-    def taken(self) -> None:
-        """The last block has been taken."""
+    @contextmanager
+    def block(self) -> Iterator[int]:
+        """From before the next block is read until it is taken. How large it may be: that much is set apart meanwhile."""
+        room = (MOST_WAITING_BYTES - self._waiting.size_bytes) // 2
+        size_bytes = min(self._own_bytes, max(LEAST_BYTES, room))
+        self._waiting.size_bytes += size_bytes
+        try:
+            yield size_bytes
+        finally:
+            self._waiting.size_bytes -= size_bytes
         is_slow = self._now() - self._sent_at > _SLOW_SECONDS
-        self.size = LEAST_BYTES if is_slow else min(MOST_BYTES, self.size * 2)
+        self._own_bytes = LEAST_BYTES if is_slow else min(MOST_BYTES, self._own_bytes * 2)
 
     def sent(self) -> None:
-        """A block goes out now."""
+        """It has been read, and goes out now."""
         self._sent_at = self._now()
 
 
@@ -39,15 +65,16 @@ async def blocks_of(opened: ExitStack, file: IO[bytes], size: int | None = None)
     pace, left = Pace(), size
     with opened:
         while left is None or left > 0:
-            block = await in_thread(file.read, pace.size if left is None else min(pace.size, left))
-            if not block:
-                if left is None:
-                    return
-                raise OSError("the file was cut off while it was sent")
-            left = left if left is None else left - len(block)
-            pace.sent()
-            yield block
-            pace.taken()
+            with pace.block() as most:
+                block = await in_thread(file.read, most if left is None else min(most, left))
+                if not block:
+                    if left is None:
+                        return
+                    raise OSError("the file was cut off while it was sent")
+                left = left if left is None else left - len(block)
+                pace.sent()
+                yield block
+                yield TAKEN
 
 
 def file_response(files: Files, uri: str) -> Response:

@@ -82,11 +82,15 @@ async def follow(site: Services, job: str, *, logs: bool, after: int, to_end: bo
         if now != told:
             told = now
             yield _line(now)
-        while logs and (block := await in_thread(_block, site, job, after, _ALL, pace.size)).after > after:
-            after = block.after
-            pace.sent()
-            yield block.text
-            pace.taken()
+        before = -1
+        while logs and after > before:
+            before = after
+            with pace.block() as most:
+                block = await in_thread(_block, site, job, after, _ALL, most)
+                after = block.after
+                pace.sent()
+                yield block.text
+                yield ""
         if listed.job.state in FINAL_JOB_STATES:
             yield _line(end_event(listed.job, listed.attempt))
             return
@@ -102,12 +106,15 @@ async def lines(site: Services, job: str, wanted: Wanted, *, after: int, to_end:
     while True:
         ring = site.bell.next(job)
         listed = await in_thread(site.store.job, job)  # before its lines: of one that has ended they are all there
-        while (block := await in_thread(_block, site, job, after, wanted, pace.size)).after > after:
-            after, wanted = block.after, replace(wanted, most=wanted.most - block.lines)
-            if block.text:
+        before = -1
+        while after > before:
+            before = after
+            with pace.block() as most:
+                block = await in_thread(_block, site, job, after, wanted, most)
+                after, wanted = block.after, replace(wanted, most=wanted.most - block.lines)
                 pace.sent()
                 yield block.text
-                pace.taken()
+                yield ""
             if not wanted.most:
                 return
         if to_end and listed.job.state in FINAL_JOB_STATES:

@@ -10,15 +10,9 @@ HOOKS = f"{PATH}/hooks" if PATH else ""
 """Where Python finds what adapts and measures a program's frameworks; empty: we were not packed."""
 
 
-class Mark:
-    """Which file the archive was when this was made."""
-
-    def __init__(self) -> None:
-        self._was = _look()
-
-    def has_changed(self) -> bool:
-        """Whether it has been cut, written over, removed or packed anew since."""
-        return _look() != self._was
+def has_changed() -> bool:
+    """Whether it has been cut, written over, removed or packed anew since this process began."""
+    return _look() != _WAS
 
 
 def _look() -> "tuple[int, int, int]":
@@ -28,3 +22,6 @@ def _look() -> "tuple[int, int, int]":
     except OSError:
         return 0, 0, 0
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+_WAS = _look()

@@ -29,7 +29,8 @@ _MOST_PROCESSES = 8
 _MOST_STACK_LINES = 80
 _MOST_LINES = 20
 _MOST_CHARACTERS = 300
-_PATIENCE_SECONDS = 15.0  # for a step to end, and for the trace to be written
+_PATIENCE_SECONDS = 15.0  # for the samples
+_TRACE_SECONDS = 40.0  # for a step to end, and for the trace to be written: of short steps it is large
 _LOOK_SECONDS = 0.1
 _MOST_ANSWER_BYTES = 1 << 16
 
@@ -84,8 +85,11 @@ class Profiler:
 
     def _trace(self, number: str, seconds: float) -> Dict[str, Any]:
         """What became of it, as the program tells: `path`, or `error`; empty: it has no steps that we see."""
-        path, until = os.path.join(self._beat_folder, TRACE_ANSWER), time.monotonic() + seconds + _PATIENCE_SECONDS
-        while seconds and time.monotonic() < until and self._processes():
+        path, until = os.path.join(self._beat_folder, TRACE_ANSWER), time.monotonic() + seconds + _TRACE_SECONDS
+        late = "no step ended"
+        while seconds and self._processes():
+            if time.monotonic() > until:
+                return {"error": f"{late} within {_TRACE_SECONDS:.0f} s"}
             try:
                 descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
@@ -96,6 +100,7 @@ class Profiler:
                     told = {name: str(found[name])[:_MOST_CHARACTERS] for name in ("path", "error") if name in found}
                     if told or not found.get("goes_on"):
                         return told
+                    late = "it was not written"
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 pass
             if not os.path.exists(os.path.join(self._beat_folder, "steps.jsonl")):

@@ -76,7 +76,6 @@ class Supervisor:
         self._steps = StepsFile(os.path.join(folder.beat_folder, FILE_NAME), self.log)
         server = Server(self.request)
         self.lease = Lease(self.request.get("lease"), lambda wait: server.post("beat", b"", wait), self._asked_to_stop)
-        self.archive = own_archive.Mark()
 
     def supervise(self) -> None:
         """Run the program to its end, whatever that is."""
@@ -103,7 +102,7 @@ class Supervisor:
             if self.lease.is_over:
                 return self._end_cut_off()
             self.log.write("service", f"cannot start: {error}")
-            if self.archive.has_changed():  # what its sandbox shows of us was removed
+            if own_archive.has_changed():  # what its sandbox shows of us was removed
                 return self.end_damaged("and its program could not start")
             found = examine_text(str(error))
             may_pass = isinstance(error, OSError) and error.errno in MAY_PASS
@@ -120,7 +119,7 @@ class Supervisor:
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
         if ended.code == 0:
             return self._end(seen="SUCCEEDED", exit_code=0)
-        if self.archive.has_changed():  # the program reads of it, too, and may have failed by it
+        if own_archive.has_changed():  # the program reads of it, too, and may have failed by it
             return self.end_damaged("and the program failed")
         self._end(seen="FAILED", **self._failure)
 
@@ -391,7 +390,7 @@ def main(path: str) -> int:
     try:
         supervisor.supervise()
     except Exception as error:
-        if supervisor.archive.has_changed():
+        if own_archive.has_changed() or isinstance(error, ImportError):
             supervisor.end_damaged(f"and a part of it cannot be read any more: {error}")
             return 1
         complain(f"the supervisor failed: {error!r}")

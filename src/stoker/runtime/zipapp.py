@@ -10,15 +10,18 @@ import zipfile
 HOOK, HOOKS = "sitecustomize.py", "hooks"
 """A folder in the archive: on a program's PYTHONPATH it has the program's frameworks adapted (frameworks/sitecustomize.py)."""
 
-_MAIN = """import sys
+START = """import sys
 
+sys.path.insert(0, sys.argv[-2])
 try:
     from stoker.runtime.supervise import main
 except Exception as error:  # the archive was damaged or removed while it was read: nothing has begun
     sys.exit(f"the runtime cannot be read: {error}")
 
-sys.exit(main(sys.argv[1]))
+sys.exit(main(sys.argv[-1]))
 """
+"""What a supervisor begins with, given the archive and its folder: by `-c`, since Python shows a traceback of its own where it
+cannot read the file that it is to run."""
 
 
 def build(folder: str) -> str:
@@ -27,7 +30,7 @@ def build(folder: str) -> str:
     Beside each source lies its bytecode for the Python that packs; another Python finds that it does not fit and compiles.
     """
     house = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    files = {"__main__.py": _MAIN.encode()}
+    files = {"__main__.py": START.encode()}
     for name in ("__init__.py", "checkpoint.py"):
         with open(os.path.join(house, name), "rb") as file:
             files[f"stoker/{name}"] = file.read()

@@ -28,6 +28,7 @@ from stoker.runtime import umask
 from stoker.runtime.errors import MAY_PASS
 from stoker.runtime.folder import Folder, write_whole
 from stoker.runtime.processes import send_if
+from stoker.runtime.zipapp import START
 
 from ..base import Request, Seen, words_of
 from ..status import BAD_STATUS, seen_of
@@ -154,7 +155,7 @@ class LocalEngine:
                     "umask": umask.mask(),
                 }
                 write_whole(folder.request_file, json.dumps(whole))
-                command = [sys.executable, "-I", "-S", self._archive.path(), folder.path]
+                command = [sys.executable, "-I", "-S", "-c", START, self._archive.path(), folder.path]
                 marked = {**os.environ, **self._marks(request.attempt, name)}
                 self._spawned[f"{request.attempt}/{name}"] = Child(command, marked, folder.errors_file)
             except OSError as error:
