@@ -13,11 +13,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+
+from stoker.engines.local.leftovers import mark_of_home
+from stoker.runtime import cgroups
 
 ATTACKER, NEIGHBOUR = "mallory", "ada"
 PATIENCE_SECONDS = 60.0
@@ -77,14 +81,25 @@ class Site:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.process is not None:  # the server first: it starts again what is killed
+            self.process.kill()
+            self.process.wait(PATIENCE_SECONDS)
+        self._end_groups()  # a fork bomb is quicker than who goes through its processes, and to look into them may take minutes
         for found in self._processes():
             try:
                 found.kill()
             except psutil.Error:
                 pass
-        if self.process is not None:
-            self.process.wait(PATIENCE_SECONDS)
         self._folder.cleanup()
+
+    def _end_groups(self) -> None:
+        groups = cgroups.find(f"stoker-{os.getuid()}")
+        mine = mark_of_home(self.home / "runs")
+        for name in groups.names() if groups else ():
+            if groups and name.startswith(mine):
+                folders = groups.group(name)
+                waits_for(partial(cgroups.kill, folders[0]), f"{folders[0]} does not end")
+                cgroups.remove(folders)
 
     def start(self) -> None:
         """Start the server, and wait until it is there."""
