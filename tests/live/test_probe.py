@@ -82,7 +82,9 @@ def test_a_job_of_ai_platform_with_prices(server: Server, tmp_path: Path) -> Non
     assert float(two.split()[-2]) == pytest.approx(2 * float(one.split()[-2]), rel=0.01), "twice the price by the hour"
     assert 0.8 < float(re.findall(r"([\d.]+)x ", two)[0]) < 1.2, "two copies, each of which goes through all of it"
     assert "2*cpu: whether its 2 train as one is not known (nobody has looked)" in said
-    assert said[-1].startswith(("→ cpu is enough", "→ cpu is the cheapest per epoch")), "noise may look like a small gain"
+    assert said[-1].startswith(("→ cpu is enough", "→ cpu is the cheapest per epoch")), (
+        "noise may look like a small gain"
+    )
     shown = server.client.job("local", "paid_2_cpu")
     assert shown["labels"] == {"stoker-probe": "paid", "stoker-distribute": "auto"}
     assert shown["trainingInput"]["jobDir"] == "gs://probes/x/probe/paid_2_cpu"
