@@ -130,3 +130,55 @@ def test_told_to_give_up_it_leaves_no_process(tmp_path: Path) -> None:
         tar.add(tmp_path / "setup.py", "mytrainer-1.0/setup.py")
     with pytest.raises(InstallFailed, match="stopped while it installed"):
         ready(tmp_path, str(sdist), give_up=True)
+
+
+def installed(tmp_path: Path, *lines: str, said: list[str] | None = None) -> str:
+    sandbox = Sandbox({}, Folder(str(tmp_path)))
+    installer = Installer(sys.executable, UV, (said if said is not None else []).append, lambda: False, sandbox)
+    return installer.prepare([], str(tmp_path / "cache"), lines)
+
+
+def a_wheelhouse(tmp_path: Path, *names: str) -> str:
+    """The line by which packages are looked for in a folder, and nowhere else."""
+    house = tmp_path / "wheels"
+    house.mkdir(exist_ok=True)
+    for name in names:
+        an_sdist(house, name)
+        subprocess.run(
+            [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", str(house)],
+            cwd=house / f"{name}-src",
+            check=True,
+            capture_output=True,
+        )
+    return f"--no-index --find-links {house}"
+
+
+def test_requirements_are_installed_once_and_what_is_there_is_not(tmp_path: Path) -> None:
+    index, said = a_wheelhouse(tmp_path, "mylibrary"), []
+    site = installed(tmp_path, index, "mylibrary", "click", said=said)
+    assert printed(site, "mylibrary.task") == "1.0" and not os.path.exists(os.path.join(site, "click"))
+    assert installed(tmp_path, index, "mylibrary", "click", said=said) == site
+    assert len(said) == 1 and "installed mylibrary==1.0" in said[0]
+
+
+def test_requirements_that_fit_no_way_are_told_with_the_cause_and_what_to_change(tmp_path: Path) -> None:
+    with pytest.raises(InstallFailed) as caught:
+        installed(tmp_path, a_wheelhouse(tmp_path, "mylibrary"), "mylibrary==1.0", "mylibrary==2.0")
+    first, *_, last = str(caught.value).splitlines()
+    assert "mylibrary==2.0" in first and "--python VERSION" in last
+
+
+def test_an_environment_of_a_version_is_made_once_and_holds_nothing(tmp_path: Path) -> None:
+    version, said = ".".join(map(str, sys.version_info[:2])), []
+    for _ in range(2):
+        installer = Installer(sys.executable, UV, said.append, lambda: False, Sandbox({}, Folder(str(tmp_path))))
+        python = installer.make_interpreter(version, str(tmp_path / "cache"))
+        asked = [python, "-c", "import importlib.util as u; print(u.find_spec('click'))"]
+        assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "None\n"
+    assert len(said) == 1 and f"Python {version}" in said[0]
+
+
+def test_a_version_that_is_not_there_is_told(tmp_path: Path) -> None:
+    installer = Installer(sys.executable, UV, [].append, lambda: False, Sandbox({}, Folder(str(tmp_path))))
+    with pytest.raises(InstallFailed, match=r"4\.77"):
+        installer.make_interpreter("4.77", str(tmp_path / "cache"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
@@ -61,6 +61,11 @@ class Client:
         self._pause = pause
         self._clock = clock
         self._end = weakref.finalize(self, self._http.close)
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether the server is on this machine, as far as its address tells: paths of here are paths of there then."""
+        return urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
 
     def status(self) -> Any:
         """What the server is and has."""

@@ -11,6 +11,7 @@ from stoker.core.errors import BadSpec, NotReady, Violation
 
 from . import arguments as a
 from .connection import settings, the_client
+from .environment import find_environment
 from .job_body import an_accelerator, check_name, merge, name_of_rehearsal
 from .job_file import located, read_job_file
 from .jobs import Job
@@ -47,6 +48,9 @@ _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
     "env": a.a_table,
     "max_running_seconds": a.above_zero,
     "folder": a.a_path,
+    "python": a.a_text,
+    "requirements": a.a_path,
+    "with_packages": a.words,
 }
 _OF_TRAINING: Mapping[str, a.Reader[Any]] = {
     "module": a.a_text,
@@ -90,6 +94,9 @@ def submit(
     env: Mapping[str, str] | None = None,
     max_running_seconds: float | None = None,
     folder: str | Path | None = None,
+    python: str | None = None,
+    requirements: str | Path | None = None,
+    with_packages: Sequence[str] | None = None,
     module: str | None = None,
     package_path: str | Path | None = None,
     packages: Sequence[str | Path] | None = None,
@@ -152,6 +159,8 @@ def submit(
         max_running_seconds: it is cancelled after so long; seven days, without it.
         folder: what it runs in a copy of; the current one, without it. Version control, virtual environments and caches
             stay behind; it is sent only if it has changed.
+        python: an interpreter's path, or a version ("3.12"); "stoker" for Stoker's own. requirements: a file of packages, and
+            with_packages: more of them. Without these, as `stoker run` does (docs/running.md).
 
     Of a training job:
         module: what to run, `trainer.task`. package_path: the folder of its package. packages: more archives, local ones or
@@ -214,7 +223,18 @@ def _command(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
     _check_words(words, folder)
     command = command_of(words, asked.pop("args", ()))
     client, project = the_client(), asked.pop("project", "") or str(settings()["project"])
+    environment = find_environment(
+        command,
+        folder,
+        python=asked.pop("python", ""),
+        requirements=[file] if (file := asked.pop("requirements", None)) else [],
+        packages=asked.pop("with_packages", ()),
+        is_same_machine=client.is_on_this_machine,
+    )
+    if environment.why:
+        progress.begins(f"environment: {environment.why}")
     body = {"name": name_of(command), "command": command, "source": upload_folder(client, folder, progress), **asked}
+    body |= environment.fields()
     if "cpus" in body:
         body["vcpus"] = body.pop("cpus")
     return Job(client.run(project, body)["name"], project, client)

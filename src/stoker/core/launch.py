@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .convention import Convention
 from .images import StandIns
-from .spec import Machine
+from .spec import Environment, Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,4 +78,5 @@ class Launch:
     lease_seconds: float = 0.0  # as of its attempt; where the witnesses are, its engine knows
     owner: str = ""
     folders: tuple[str, ...] = ()  # of this machine, which its programs may write to
+    environment: Environment = field(default_factory=Environment)  # on top of each one's interpreter
     limits: ReplicaLimits = field(default_factory=ReplicaLimits)

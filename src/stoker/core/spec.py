@@ -63,6 +63,19 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The Python environment that a program asks for; what is empty, its runtime says."""
+
+    python: str = ""  # the path of an interpreter, or a version: `3.12`, `>=3.11`
+    requirements: tuple[str, ...] = ()  # lines of a requirements file (core/requirements.py)
+
+    @property
+    def is_path(self) -> bool:
+        """Whether an interpreter of the machine is named."""
+        return self.python.startswith("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """The user's code: packages with a module, or a source archive with a command."""
 
@@ -77,6 +90,7 @@ class Program:
     distribute: str = ""  # one of DISTRIBUTES; empty: the program does what it does
     precision: str = ""  # one of PRECISIONS; empty: the program's own
     checkpoints: str = ""  # `auto`, or seconds between two; empty: what the program does itself
+    environment: Environment = field(default_factory=Environment)
     learning_rate_rule: str = ""  # one of LEARNING_RATE_RULES: how it grows with the replicas; empty: not at all
 
 

@@ -51,6 +51,8 @@ def words_of(launch: Launch, replica: LaunchReplica) -> dict[str, Any]:
         "hold_seconds": launch.hold_seconds,
         "packages": list(map(_file, launch.packages)),
         "source": list(map(_file, launch.source)),
+        "python_asked": launch.environment.python,
+        "requirements": list(launch.environment.requirements),
         "limits": _limits(launch),
     }
 

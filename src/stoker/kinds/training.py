@@ -12,7 +12,7 @@ from stoker.core.images import stand_in
 from stoker.core.job import Attempt, Job
 from stoker.core.launch import Launch, LaunchReplica, Surroundings
 from stoker.core.mounts import unmounted
-from stoker.core.spec import Group
+from stoker.core.spec import Environment, Group
 
 _REFERENCE = re.compile(r"\$(\$?)\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
@@ -39,6 +39,7 @@ class Training:
             owner=job.owner,
             folders=surroundings.folders,
             limits=surroundings.limits,
+            environment=spec.program.environment,
             hang_seconds=spec.limits.hang_seconds,
             hold_seconds=spec.limits.hold_seconds,
             replicas=tuple(
@@ -47,7 +48,7 @@ class Training:
                     index=place.index,
                     node=place.node,
                     devices=place.devices,
-                    python=_python(groups[place.role], surroundings),
+                    python=_python(groups[place.role], surroundings, spec.program.environment),
                     command=commands[place.role],
                     env=env[place.role],
                     is_container=bool(groups[place.role].image),
@@ -64,7 +65,7 @@ def _command(job: Job, group: Group, surroundings: Surroundings) -> tuple[str, .
     program = job.spec.program
     module = group.module or program.module
     if group.image:
-        start = (_python(group, surroundings), "-m", module) if group.module else group.command
+        start = (_stand_in(group, surroundings)[0], "-m", module) if group.module else group.command
         start = start or _stand_in(group, surroundings)
         args = tuple(unmounted(text, surroundings.buckets) for text in group.args or program.args)
         start = tuple(unmounted(text, surroundings.buckets) for text in start)
@@ -76,9 +77,11 @@ def _command(job: Job, group: Group, surroundings: Surroundings) -> tuple[str, .
     return (*start, *args, *(("--job-dir", surroundings.job_dir) if is_told else ()))
 
 
-def _python(group: Group, surroundings: Surroundings) -> str:
-    """The interpreter: the one that stands in for the group's image, or the runtime's."""
-    return _stand_in(group, surroundings)[0] if group.image else surroundings.python
+def _python(group: Group, surroundings: Surroundings, environment: Environment) -> str:
+    """The interpreter: the one that stands in for the group's image, the one that was asked for, or the runtime's."""
+    if group.image:
+        return _stand_in(group, surroundings)[0]
+    return environment.python if environment.is_path else surroundings.python
 
 
 def _stand_in(group: Group, surroundings: Surroundings) -> tuple[str, ...]:

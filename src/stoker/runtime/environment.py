@@ -1,4 +1,6 @@
-"""The Python environment of a program: the configured runtime, and on top of it the user's packages.
+"""The Python environment of a program: an interpreter, and on top of it the user's packages.
+
+The interpreter is the configured runtime's, one of the user's, or of an empty environment for the version that was asked for.
 
 Packages go into a folder of their own that is put first on PYTHONPATH, as `pip install --user` would; the runtime's
 environment is never written to. The folder is named by what is in it (interpreter and packages by content), so the next
@@ -9,13 +11,16 @@ base image (contract, section 3.1): each package without its dependencies, then 
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tarfile
 import time
+from contextlib import contextmanager
 from typing import IO, Callable, Dict, Iterator, List, Sequence
 
 from .archive import check_package
@@ -27,6 +32,10 @@ from .sandbox import Sandbox
 _PLANNED = re.compile(r"^ \+ ([A-Za-z0-9._-]+)(?:==(\S+)(?: \(from (\S+)\))?| @ (\S+))$")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _ATTEMPTS = 2
+_NO_SOLUTION = "No solution found"
+_ADVICE = (
+    "no set of packages fits: ask for other versions in the requirements, or for another Python by --python VERSION"
+)
 _LOOK_SECONDS = 0.1
 
 
@@ -47,29 +56,54 @@ class Installer:
         self._sandbox = sandbox
         self._target = ""
         self._readable: List[str] = []  # a source distribution runs code of the user's when it is installed
+        self.base: List[str] = []  # of the interpreter, where we have made it
 
-    def prepare(self, packages: Sequence[str], cache: str) -> str:
-        """The folder to put on PYTHONPATH; empty if there are no packages. Raises InstallFailed or BadArchive."""
-        if not packages:
+    def make_interpreter(self, version: str, cache: str) -> str:
+        """The interpreter of an environment for this version of Python that holds nothing; what follows is installed over it.
+
+        Raises InstallFailed where uv finds no such Python.
+        """
+        found = _Made(cache, "python", [version, *self._sandbox.whose])
+        with found.locked(self._wait_for):
+            if not found.is_done():
+                started = time.monotonic()
+                self._target = found.folder
+                self._begin_anew(found.folder)
+                self._run(["venv", "--no-project", "--python", version, found.folder])
+                found.finish()
+                self._say(f"made an environment for Python {version} in {time.monotonic() - started:.1f} s")
+        self._python = os.path.join(found.folder, "bin", "python")
+        self.base = [found.folder]
+        return self._python
+
+    def prepare(self, packages: Sequence[str], cache: str, requirements: Sequence[str] = ()) -> str:
+        """The folder to put on PYTHONPATH; empty if there are neither packages nor requirements.
+
+        `requirements`: lines of a requirements file; what the interpreter has already, and fits, is not installed again.
+        Raises InstallFailed or BadArchive.
+        """
+        if not packages and not requirements:
             return ""
-        what = "\n".join([os.path.abspath(self._python), *self._sandbox.whose, *map(_digest, packages)])
-        folder = os.path.join(cache, "environments", hashlib.sha256(what.encode()).hexdigest()[:32])
-        done = folder + ".complete"  # beside it: in it, code of the user's could put a link there
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        with open(folder + ".lock", "w") as lock:
-            self._wait_for(lock)  # of many replicas on one machine one builds, the others wait and find it
-            if not os.path.exists(done):
+        what = [os.path.abspath(self._python), *_stamps(self._python), *self._sandbox.whose, *requirements]
+        found = _Made(cache, "", [*what, *map(_digest, packages)])
+        with found.locked(self._wait_for):
+            if not found.is_done():
                 started = time.monotonic()
                 for package in packages:
                     check_package(package)
-                self._target, self._readable = folder, sorted({os.path.dirname(package) for package in packages})
+                self._target, self._readable = found.folder, sorted({os.path.dirname(package) for package in packages})
                 self._sandbox.show(*self._readable, *packages)
-                self._install_twice(packages, folder)
-                with open(done, "w"):
-                    pass
-                names = ", ".join(map(os.path.basename, packages))
-                self._say(f"installed {names} in {time.monotonic() - started:.1f} s")
-        return folder
+                file = found.folder + ".requirements"
+                with open(file, "w", encoding="utf-8") as lines:
+                    lines.write("".join(f"{line}\n" for line in requirements))
+                os.chmod(file, 0o644)  # read as the user that programs run as
+                self._readable += [*self.base, file]
+                new = self._install_twice(packages, found.folder, file if requirements else "")
+                found.finish()
+                if packages or new:
+                    names = ", ".join([*map(os.path.basename, packages), *new])
+                    self._say(f"installed {names} in {time.monotonic() - started:.1f} s")
+        return found.folder
 
     def _wait_for(self, lock: IO[str]) -> None:
         while True:
@@ -81,41 +115,60 @@ class Installer:
                     raise InstallFailed("stopped while another replica installed the packages") from None
                 time.sleep(_LOOK_SECONDS)
 
-    def _install_twice(self, packages: Sequence[str], folder: str) -> None:
+    def _begin_anew(self, folder: str) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        self._sandbox.give(folder)
+
+    def _install_twice(self, packages: Sequence[str], folder: str, requirements_file: str) -> List[str]:
+        """Install everything; returns what of the requirements was not there."""
         for attempt in range(1, _ATTEMPTS + 1):
-            shutil.rmtree(folder, ignore_errors=True)
-            os.makedirs(folder)
-            self._sandbox.give(folder)
+            self._begin_anew(folder)
             try:
+                new = self._install_requirements(folder, requirements_file) if requirements_file else []
                 for package in packages:
-                    self._run([*_build_options(package), "--target", folder, "--no-deps", "--reinstall", package])
-                missing = self._missing(folder)
+                    self._pip([*_build_options(package), "--target", folder, "--no-deps", "--reinstall", package])
+                missing = self._missing(folder) if packages else []
                 if missing:
-                    self._run(["--target", folder, "--no-deps", *missing])
-                return
+                    self._pip(["--target", folder, "--no-deps", *missing])
+                return new
             except InstallFailed as error:
                 if attempt == _ATTEMPTS or self._give_up():
-                    raise
+                    raise InstallFailed(f"{error}\n{_ADVICE}") if _NO_SOLUTION in str(error) else error from None
                 self._say(f"installing failed, trying once more: {error}")
+        raise AssertionError
+
+    def _install_requirements(self, folder: str, file: str) -> List[str]:
+        with open(file, encoding="utf-8") as lines:
+            text = lines.read()
+        if "--hash" in text:  # all are pinned then, and checked as they are installed
+            self._pip(["--target", folder, "--no-deps", "-r", file])
+            return [line.split()[0] for line in text.splitlines() if line and not line.startswith("-")]
+        missing = _planned(self._pip(["--dry-run", "-r", file]))
+        if missing:
+            options = [word for line in text.splitlines() if line.startswith("-") for word in shlex.split(line)]
+            self._pip(["--target", folder, "--no-deps", *options, *missing])
+        return missing
 
     def _missing(self, folder: str) -> List[str]:
         """What the packages need and neither they nor the runtime have: uv says what that is, given what is there."""
         wanted = sorted(set(_requirements(folder)))
         if not wanted:
             return []
-        plan = self._run(["--dry-run", *wanted])
-        found = [m for m in map(_PLANNED.match, plan.splitlines()) if m]
-        return [f"{m[1]} @ {m[3] or m[4]}" if m[3] or m[4] else f"{m[1]}=={m[2]}" for m in found]
+        return _planned(self._pip(["--dry-run", *wanted]))
 
     def _environment(self) -> Dict[str, str]:
         ours = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
         return {k: v for k, v in ours.items() if self._sandbox.passes(k) or k.startswith(("UV_", "PIP_", "STOKER_RUN"))}
 
+    def _pip(self, arguments: List[str]) -> str:
+        return self._run(["pip", "install", "--no-progress", "--python", self._python, *arguments])
+
     def _run(self, arguments: List[str]) -> str:
-        """Run `uv pip install`; its messages come on stderr. Raises InstallFailed with the last of them."""
+        """Run uv; its messages come on stderr. Raises InstallFailed with the last of them."""
         process = self._sandbox.start(
             lambda mounts, told: self._sandbox.command(
-                [self._uv, "pip", "install", "--no-progress", "--python", self._python, *arguments],
+                [self._uv, *arguments],
                 mounts,
                 readable=self._readable,
                 writable=[self._target],
@@ -137,9 +190,50 @@ class Installer:
                     process.communicate()
                     raise InstallFailed("stopped while it installed the packages") from None
         if process.returncode != 0:
-            last = "\n".join(errors.strip().splitlines()[-12:])
-            raise InstallFailed(f"the installer ended with status {process.returncode}:\n{last}")
+            lines = [line for line in errors.strip().splitlines() if not line.startswith("hint: uv embeds")][-12:]
+            causes = [n for n, line in enumerate(lines) if line.strip().startswith(("cause: ", "error: "))]
+            told = " ".join(line.strip() for line in lines[causes[-1] :]) if causes else ""
+            why = f" {told.partition(': ')[2]}" if told else ""
+            raise InstallFailed("\n".join([f"the installer ended with status {process.returncode}:{why}", *lines]))
         return str(errors)
+
+
+class _Made:
+    """A folder that is named by what is in it, and is complete or not there."""
+
+    def __init__(self, cache: str, kind: str, what: Sequence[str]) -> None:
+        digest = hashlib.sha256("\n".join([*filter(None, [kind]), *what]).encode()).hexdigest()[:32]
+        self.folder = os.path.join(cache, "environments", digest)
+        self._done = self.folder + ".complete"  # beside it: in it, code of the user's could put a link there
+        os.makedirs(os.path.dirname(self.folder), exist_ok=True)
+
+    @contextmanager
+    def locked(self, wait_for: Callable[[IO[str]], None]) -> Iterator[None]:
+        """Of many replicas on one machine one builds, the others wait and find it."""
+        with open(self.folder + ".lock", "w") as lock:
+            wait_for(lock)
+            yield
+
+    def is_done(self) -> bool:
+        """Whether it is complete."""
+        return os.path.exists(self._done)
+
+    def finish(self) -> None:
+        """It is complete."""
+        with open(self._done, "w"):
+            pass
+
+
+def _planned(plan: str) -> List[str]:
+    """What uv would install, each as a requirement of just that."""
+    found = [m for m in map(_PLANNED.match, plan.splitlines()) if m]
+    return [f"{m[1]} @ {m[3] or m[4]}" if m[3] or m[4] else f"{m[1]}=={m[2]}" for m in found]
+
+
+def _stamps(python: str) -> List[str]:
+    """When something was last installed beside an interpreter or removed there: then what is missing may be something else."""
+    found = glob.glob(os.path.join(os.path.dirname(os.path.dirname(python)), "lib", "python*", "site-packages"))
+    return [str(os.stat(folder).st_mtime_ns) for folder in sorted(found)]
 
 
 def _build_options(package: str) -> List[str]:

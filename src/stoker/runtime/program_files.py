@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+import os
+from typing import Any, Callable, Dict, List, NamedTuple
 
 from .archive import unpack_source
 from .environment import Installer
@@ -12,10 +13,18 @@ from .sandbox import Sandbox
 from .server import Refused, Server
 
 
+class Placed(NamedTuple):
+    """What a program runs with."""
+
+    site: str  # the folder of the packages, for PYTHONPATH; empty: there are none
+    folders: List[str]  # of Stoker's own making, that the program is to see
+    python: str  # the interpreter
+
+
 def place_files(
     request: Dict[str, Any], work: str, give_up: Callable[[], bool], say: Callable[[str], None], sandbox: Sandbox
-) -> str:
-    """Put everything in its place. Returns the folder of the packages, for PYTHONPATH. Raises CannotStart."""
+) -> Placed:
+    """Put everything in its place. Raises CannotStart."""
     server = Server(request)
     try:
         packages = [fetch(server, request["cache"], file, give_up) for file in request["packages"]]
@@ -26,4 +35,13 @@ def place_files(
         server.close()
     for archive in source:
         unpack_source(archive, work)
-    return Installer(request["python"], request["uv"], say, give_up, sandbox).prepare(packages, request["cache"])
+    python, cache = request["python"], request["cache"]
+    installer = Installer(python, request["uv"], say, give_up, sandbox)
+    asked = request["python_asked"]
+    if os.path.isabs(asked):  # then it is that one
+        if not os.path.exists(asked):
+            raise CannotStart(f"there is no interpreter {asked} on this machine; a version will do, such as --python 3.12")
+    elif asked:
+        python = installer.make_interpreter(asked, cache)
+    site = installer.prepare(packages, cache, request["requirements"])
+    return Placed(site, [*installer.base, *([site] if site else [])], python)

@@ -54,6 +54,7 @@ class Supervisor:
         be_supervisor(self.request.get("nicer", 0), self.request.get("processes_per_user", 0))
         self.sandbox = Sandbox(self.request, folder)
         self._site = ""
+        self._made: List[str] = []
         self._stop_asked = False
         self._status: Dict[str, Any] = {}
         self._failure: Dict[str, Any] = {}
@@ -132,10 +133,11 @@ class Supervisor:
         """The command and the environment, but for what depends on the cluster."""
         for folder in (self.folder.work, self.folder.beat_folder):
             os.makedirs(folder, exist_ok=True)
-        if self.request["packages"] or self.request["source"]:
+        if any(self.request[what] for what in ("packages", "source", "requirements", "python_asked")):
             from .program_files import place_files  # brings archives and installers with it: only for who needs them
 
-            self._site = place_files(self.request, self.folder.work, self._must_stop, self._say, self.sandbox)
+            placed = place_files(self.request, self.folder.work, self._must_stop, self._say, self.sandbox)
+            self._site, self._made, self.request["python"] = placed
         self._work.begin()
         environment = self._environment(self._site)
         self.sandbox.give(self.folder.work, self.folder.beat_folder, self._work.environment)
@@ -274,7 +276,7 @@ class Supervisor:
 
     def _readable(self) -> List[str]:
         """Of Stoker's own folders, what the program is to see."""
-        return [path for path in (self._site, own_archive.PATH) if path]
+        return [path for path in (*self._made, own_archive.PATH) if path]
 
     def _pids(self) -> List[int]:
         """The ids of the program's processes."""
@@ -377,8 +379,7 @@ class Supervisor:
 def main(path: str) -> int:
     """Supervise the replica of this folder, unless somebody else does, or it has ended, or may not start."""
     folder = Folder(path)
-    lock: Optional[int] = folder.lock()
-    if lock is None:
+    if folder.lock() is None:
         return 0
     with open(folder.pid_file, "w", encoding="ascii") as file:
         file.write(str(os.getpid()))

@@ -197,7 +197,7 @@ _ROWS = (
     Failure(
         "INSTALL",
         "its packages could not be installed",
-        "try it: stoker env, or install them by hand with the same Python",
+        "ask for other versions, or for another Python with --python VERSION; the lines above are the installer's own",
     ),
     Failure(
         "ABI",

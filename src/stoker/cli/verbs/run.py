@@ -33,6 +33,19 @@ _REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse w
 @click.option("--workers", type=click.IntRange(0, 10_000), default=0, help="Workers beside the chief.")
 @click.option("--cpus", type=click.FloatRange(0.1, 1024), default=1.0, help="vCPUs for each replica.")
 @click.option("--memory", type=click.FloatRange(0, 65536), default=0.0, help="Memory for each replica, in GB.")
+@click.option(
+    "--python",
+    default="",
+    metavar="PATH|VERSION",
+    help="Run on this interpreter, or in an empty environment of this version; `stoker`: on Stoker's own.",
+)
+@click.option(
+    "--requirements",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Install what this file lists.  [default: the script's inline metadata, or a file of the folder]",
+)
+@click.option("--with", "packages", multiple=True, metavar="PACKAGE", help="Install this as well; repeatable.")
 @click.option("--job-dir", default="", help="gs://BUCKET/…: in $STOKER_JOB_DIR and its kin, not in the arguments.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable for the program; repeatable.")
 @click.option("--labels", metavar="k=v,...", callback=read_labels, help="Labels of the job.")
@@ -59,6 +72,7 @@ def command(
     """
     from stoker.cli.follow import follow, where
     from stoker.cli.submission import show_plan, shown_progress
+    from stoker.client.environment import find_environment
     from stoker.client.plain_command import name_of
     from stoker.client.uploads import upload_folder
 
@@ -66,6 +80,17 @@ def command(
     asked["name"] = name or name_of(asked["command"])
     check_dry_run(dry_run, as_json)
     client, project = session.client(), session.the_project(project)
+    environment = find_environment(
+        asked["command"],
+        Path.cwd(),
+        python=options["python"],
+        requirements=options["requirements"],
+        packages=options["packages"],
+        is_same_machine=client.is_on_this_machine,
+    )
+    asked |= environment.fields()
+    if environment.why:
+        show.progress(f"environment: {environment.why}")
     try:
         if dry_run:
             return show_plan(client.dry_run_command(project, asked), as_json=as_json)

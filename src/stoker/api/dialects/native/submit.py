@@ -18,7 +18,8 @@ from stoker.core.durations import checkpoints_of
 from stoker.core.errors import BadSpec, TooLarge, Violation
 from stoker.core.ids import JOB_NAME
 from stoker.core.job import Request as SentRequest
-from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec, Limits, Machine, Program
+from stoker.core.requirements import VERSION, problem_of
+from stoker.core.spec import ANY_ACCELERATOR, Environment, Group, JobSpec, Limits, Machine, Program
 from stoker.hardware.accelerators import find_accelerator
 from stoker.store.base import Listed
 
@@ -121,6 +122,13 @@ def _read(body: Any) -> RunRequest:
         checkpoints_of(asked.checkpoints)
     except ValueError as error:
         violations.append(Violation("checkpoints", str(error)))
+    if asked.python and not asked.python.startswith("/") and not VERSION.fullmatch(asked.python):
+        violations.append(
+            Violation("python", f"{asked.python[:80]!r} is neither a version such as 3.12 nor a whole path")
+        )
+    for number, line in enumerate(asked.requirements):
+        if problem := problem_of(line):
+            violations.append(Violation(f"requirements[{number}]", f"{line[:80]!r} {problem}"))
     if not JOB_NAME.fullmatch(asked.name):
         violations.append(Violation("name", f"{asked.name[:80]!r}: letters, digits, underscores; first a letter"))
     if violations:
@@ -141,6 +149,7 @@ def _spec(asked: RunRequest, region: str, site: SiteRules) -> JobSpec:
             source=asked.source,
             command=tuple(asked.command),
             env=asked.env,
+            environment=Environment(python=asked.python, requirements=tuple(asked.requirements)),
             distribute=asked.distribute,
             precision=asked.precision,
             learning_rate_rule=asked.learning_rate_rule,

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from stoker.core.requirements import MOST_LINES
+
 Text = Annotated[str, Field(pattern="^[^\\x00]*$")]
 """What a program can be handed."""
 
@@ -28,6 +30,20 @@ class RunRequest(BaseModel):
     source: Annotated[
         str, _may("A zip that is unpacked into the working directory.", "gs://stoker-source/5ae37f/source.zip")
     ] = ""
+    python: Annotated[
+        Text,
+        _may(
+            "The Python to run on: a version, or the path of an interpreter on the machines; empty: the site's own.",
+            "3.12",
+            max_length=4096,
+        ),
+    ] = ""
+    requirements: Annotated[
+        list[Text],
+        _may(
+            "Packages that the program needs, as lines of a requirements file.", ["tqdm>=4.60"], max_length=MOST_LINES
+        ),
+    ] = []
     env: Annotated[
         dict[Annotated[str, Field(pattern=VARIABLE)], Text], _may("Variables for the program.", {"SEED": "1"})
     ] = {}

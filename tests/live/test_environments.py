@@ -1,0 +1,71 @@
+"""Packages and Pythons of one's own, by the command line, in the sandbox that this machine gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Server
+
+pytestmark = pytest.mark.live
+
+VERSION = ".".join(map(str, sys.version_info[:2]))
+SETUP = "from setuptools import setup\nsetup(name='mylibrary', version='{}', py_modules=['mylibrary'])\n"
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two versions of a package that no index has."""
+    house = tmp_path_factory.mktemp("wheels")
+    for version in ("1.0", "2.0"):
+        source = tmp_path_factory.mktemp("source")
+        (source / "setup.py").write_text(SETUP.format(version))
+        (source / "mylibrary.py").write_text(f"version = {version!r}\n")
+        command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", str(house)]
+        subprocess.run(command, cwd=source, check=True, capture_output=True)
+    return house
+
+
+def the_project(folder: Path, wheels: Path, **files: str) -> str:
+    """A folder with a script that needs the package. Returns the line that names where it is."""
+    (folder / "train.py").write_text(files.pop("script", "import mylibrary\nprint('has', mylibrary.version)\n"))
+    for name, text in files.items():
+        (folder / name.replace("_txt", ".txt")).write_text(text)
+    return f"--no-index --find-links {wheels}\n"
+
+
+def test_requirements_of_the_folder_are_installed_once(server: Server, tmp_path: Path, wheels: Path) -> None:
+    line = the_project(tmp_path, wheels)
+    (tmp_path / "requirements.txt").write_text(f"{line}mylibrary<2  # the old one\n")
+    first = server.cli("run", "--workers=1", "--", "python", "train.py", cwd=tmp_path)
+    assert first.returncode == 0 and first.stdout.count("has 1.0") == 2, first.stdout + first.stderr
+    assert "environment: requirements.txt (1 requirement) on Stoker's own Python" in first.stderr
+    assert first.stderr.count("installed mylibrary==1.0") == 1, "one replica installs for both"
+    second = server.cli("run", "--", "python", "train.py", cwd=tmp_path)
+    assert "has 1.0" in second.stdout and "installed" not in second.stderr
+
+
+def test_an_empty_environment_of_a_version(server: Server, tmp_path: Path, wheels: Path) -> None:
+    line = the_project(tmp_path, wheels, script="import sys, mylibrary\nprint('has', mylibrary.version, sys.version)\n")
+    (tmp_path / "needs.in").write_text(f"{line}mylibrary\n")
+    flags = (f"--python={VERSION}", "--requirements=needs.in")
+    done = server.cli("run", *flags, "--", "python", "train.py", cwd=tmp_path)
+    assert f"has 2.0 {VERSION}." in done.stdout, done.stdout + done.stderr
+    bare = server.cli("run", f"--python={VERSION}", "--", "python", "-c", "import click", cwd=tmp_path)
+    assert bare.returncode == 1 and "No module named 'click'" in bare.stderr
+
+
+def test_what_fits_no_way_says_the_cause_and_what_to_do(server: Server, tmp_path: Path, wheels: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(the_project(tmp_path, wheels) + "mylibrary>1\n")
+    done = server.cli("run", "--with=mylibrary==1.0", "--", "python", "train.py", cwd=tmp_path)
+    assert done.returncode == 1 and "mylibrary==1.0" in done.stderr and "--python VERSION" in done.stderr
+    assert "not tried again" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_interpreter_that_is_gone_is_said(server: Server, tmp_path: Path) -> None:
+    job = server.client.run("local", {"name": "gone", "command": ["python", "-c", "1"], "python": "/no/such/python"})
+    ended = server.cli("logs", "-f", job["name"])
+    assert "there is no interpreter /no/such/python on this machine" in ended.stdout + ended.stderr
