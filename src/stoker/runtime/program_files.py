@@ -40,7 +40,9 @@ def place_files(
     asked = request["python_asked"]
     if os.path.isabs(asked):  # then it is that one
         if not os.path.exists(asked):
-            raise CannotStart(f"there is no interpreter {asked} on this machine; a version will do, such as --python 3.12")
+            raise CannotStart(
+                f"there is no interpreter {asked} on this machine; a version will do, such as --python 3.12"
+            )
     elif asked:
         python = installer.make_interpreter(asked, cache)
     site = installer.prepare(packages, cache, request["requirements"])
