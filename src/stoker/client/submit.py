@@ -16,6 +16,7 @@ from .job_body import an_accelerator, check_name, merge, name_of_rehearsal
 from .job_file import located, read_job_file
 from .jobs import Job
 from .plain_command import command_of, name_of
+from .program_check import check_command
 from .uploads import Progress, upload_folder, upload_packages
 
 _OF_ROLES = {
@@ -231,6 +232,8 @@ def _command(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
         packages=asked.pop("with_packages", ()),
         is_same_machine=client.is_on_this_machine,
     )
+    if os.path.isdir(folder):  # else who packs it says so
+        check_command(command, folder, is_own_python=not environment.python and client.is_on_this_machine)
     if environment.why:
         progress.begins(f"environment: {environment.why}")
     body = {"name": name_of(command), "command": command, "source": upload_folder(client, folder, progress), **asked}

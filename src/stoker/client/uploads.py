@@ -16,6 +16,7 @@ from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import BUCKET_NAME
 
 from .packaging import Tree, pack_folder, pack_trainer, shown_files, shown_size, without
+from .program_check import check_module
 
 SOURCE_BUCKET = "gs://stoker-source"
 DEFAULT_STAGING = "gs://stoker-staging"
@@ -111,6 +112,9 @@ def upload_packages(
     training = body["trainingInput"]
     if not isinstance(training, dict) or not (packages or package_path):
         return  # nothing to add; what is wrong with the job, the server says
+    module = training.get("pythonModule")
+    if package_path and not packages and isinstance(module, str) and os.path.isfile(package_path / "__init__.py"):
+        check_module(module, package_path)  # it may be in another of the packages
     base = _staging(training, staging_bucket, body["jobId"])
     with tempfile.TemporaryDirectory(prefix="stoker-") as folder:
         digests = [_digest(local)] if local else []

@@ -54,10 +54,10 @@ def test_streaming_ends_with_the_programs_result_and_says_what_to_try(served: Cl
     assert json.loads(served("why", "failing", "--json").out)["state"] == "FAILED"
 
 
-def test_a_module_that_is_not_in_the_package_fails_the_job_with_pythons_words(served: Cli, trainer: Path) -> None:
-    ran = served(*SUBMIT, "no_module", "--package-path", "trainer", "--module-name", "trainer.nothing", "--stream-logs")
-    assert ran.code == 1 and "No module named trainer.nothing" in ran.err
-    assert json.loads(served("jobs", "describe", "no_module", "--format", "json").out)["state"] == "FAILED"
+def test_a_module_that_is_not_in_the_package_is_refused_before_anything_is_sent(served: Cli, trainer: Path) -> None:
+    ran = served(*SUBMIT, "no_module", "--package-path", "trainer", "--module-name", "trainer.tsk", "--stream-logs")
+    assert ran.code == 6 and "did you mean trainer.task?" in ran.err
+    assert served("jobs", "describe", "no_module").code == 3, "no job was made of it"
 
 
 def test_a_package_that_cannot_be_installed_fails_the_job_with_the_installers_words(served: Cli) -> None:

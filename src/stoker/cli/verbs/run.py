@@ -74,6 +74,7 @@ def command(
     from stoker.cli.submission import show_plan, shown_progress
     from stoker.client.environment import find_environment
     from stoker.client.plain_command import name_of
+    from stoker.client.program_check import check_command
     from stoker.client.uploads import upload_folder
 
     asked = _body(_command(words), options)
@@ -88,6 +89,7 @@ def command(
         packages=options["packages"],
         is_same_machine=client.is_on_this_machine,
     )
+    check_command(asked["command"], Path.cwd(), is_own_python=not environment.python and client.is_on_this_machine)
     asked |= environment.fields()
     if environment.why:
         show.progress(f"environment: {environment.why}")
