@@ -161,7 +161,9 @@ def test_a_database_that_is_away_is_waited_for_and_one_that_refuses_us_is_not(
         wait_until(lambda: _answers(client))
         client.run("p", {"name": "j", "command": ["true"]})
         wait_until(lambda: state(client, "j") == "SUCCEEDED")
-        assert home.log().count("waiting, and trying again") == 2, "once a server"
+        waited = [line for line in home.log().splitlines() if "waiting, and trying again" in line]
+        away = [line for line in waited if "starting up" not in line]  # the second may see it start, or not
+        assert len(away) == 2 and len(waited) <= 3, "once a server and reason"
         assert home.cli("down").returncode == 0
 
 

@@ -36,6 +36,7 @@ NDJSON = "application/x-ndjson"
 KEEP_ALIVE_SECONDS = 15.0
 _log = logging.getLogger("stoker.api")
 _LINES_AT_ONCE = 2000
+TAKEN = ""  # as in download.py
 
 
 class Stream(StreamingResponse):
@@ -89,8 +90,9 @@ async def follow(site: Services, job: str, *, logs: bool, after: int, to_end: bo
                 block = await in_thread(_block, site, job, after, _ALL, most)
                 after = block.after
                 pace.sent()
-                yield block.text
-                yield ""
+                if block.text:
+                    yield block.text
+                    yield TAKEN
         if listed.job.state in FINAL_JOB_STATES:
             yield _line(end_event(listed.job, listed.attempt))
             return
@@ -113,8 +115,9 @@ async def lines(site: Services, job: str, wanted: Wanted, *, after: int, to_end:
                 block = await in_thread(_block, site, job, after, wanted, most)
                 after, wanted = block.after, replace(wanted, most=wanted.most - block.lines)
                 pace.sent()
-                yield block.text
-                yield ""
+                if block.text:
+                    yield block.text
+                    yield TAKEN
             if not wanted.most:
                 return
         if to_end and listed.job.state in FINAL_JOB_STATES:
