@@ -186,3 +186,13 @@ def test_a_place_is_kept_after_a_failure_for_a_shell_until_it_is_released(server
     assert refused.returncode == 6 and "no place of it is kept" in refused.stderr
     refused = server.cli("jobs", "release", "kept")
     assert refused.returncode == 1 and "no place of local/kept is kept" in refused.stderr
+
+
+def test_memory_that_was_asked_for_is_a_limit(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "hog.py").write_text("kept = [bytearray(b'1' * (100 << 20)) for _ in range(8)]\nprint('has it all')\n")
+    done = server.cli("run", "--memory=0.5", "--name=hog", "--", "python", "hog.py", cwd=tmp_path)
+    if "counted, not enforced" in done.stderr:
+        pytest.skip("control groups cannot be made here")
+    assert done.returncode == 137 and "has it all" not in done.stdout, done.stdout + done.stderr
+    assert "HOST_OOM" in done.stderr and "of 0.5 GB at the most" in done.stderr
+    assert server.cli("run", "--memory=2", "--", "python", "hog.py", cwd=tmp_path).returncode == 0

@@ -33,6 +33,11 @@ class Machine:
     accelerator_milli: int = 0  # thousandths of a device: 4 GPUs are 4000, half a GPU is 500
 
     @property
+    def memory_limit_bytes(self) -> int:
+        """What a program is held to: memory that was asked for by itself. That of a machine type is counted alone; 0: none."""
+        return 0 if self.type else int(self.memory_gb * 2**30)
+
+    @property
     def accelerators(self) -> int:
         """How many devices the replica sees. A share of a device is seen as one."""
         return -(-self.accelerator_milli // WHOLE_DEVICE_MILLI)

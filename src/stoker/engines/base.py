@@ -45,6 +45,7 @@ def words_of(launch: Launch, replica: LaunchReplica) -> dict[str, Any]:
         "python": replica.python,
         "command": list(replica.command),
         "devices": list(replica.devices),
+        "memory_limit_bytes": replica.machine.memory_limit_bytes,
         "grace_seconds": launch.grace_seconds,
         "in_place": launch.in_place,
         "hang_seconds": launch.hang_seconds,

@@ -8,6 +8,7 @@ import time
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set
 
 _MOST_RECORDS = 20_000
+_NO_LIMIT_BYTES = 1 << 60  # version 1 says more than there could be
 _OOM_FILES = ("memory.events.local", "memory.events", "memory.oom_control")
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\)")
 _KILLED = re.compile(r"Killed process (\d+)")
@@ -30,7 +31,8 @@ class Kernel:
         found = [line for line in self._read_log(self._started) if _is_ours(line, pid, addresses)]
         kills = _kills_of_our_group()
         if was_killed and kills is not None and self._kills is not None and kills > self._kills:
-            found.append(f"the kernel counted {kills - self._kills} oom_kill of its control group while it ran")
+            counted = f"the kernel counted {kills - self._kills} oom_kill of its control group while it ran"
+            found.append(counted + _limit_of_our_group())
         return found
 
 
@@ -98,6 +100,24 @@ def _kills_of_our_group() -> Optional[int]:
             if told.get("oom_kill", "").isdigit():
                 return int(told["oom_kill"])
     return None
+
+
+def _limit_of_our_group() -> str:
+    """`; it held 0.5 of 0.5 GB at the most`; empty where no limit is told."""
+    for folder in _groups():
+        for peak, limit in (("memory.peak", "memory.max"), ("memory.max_usage_in_bytes", "memory.limit_in_bytes")):
+            try:
+                had, most = (_number(os.path.join(folder, name)) for name in (peak, limit))
+            except (OSError, ValueError):  # version 2 says `max` for no limit
+                continue
+            if most < _NO_LIMIT_BYTES:
+                return f"; it held {had / 2**30:.2g} of {most / 2**30:.2g} GB at the most"
+    return ""
+
+
+def _number(path: str) -> int:
+    with open(path, encoding="ascii") as file:
+        return int(file.read())
 
 
 def _groups() -> Sequence[str]:

@@ -32,7 +32,12 @@ _REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse w
 @click.option("--gpu-type", help="Which GPUs, such as T4; T4,V100 takes whichever is free first.  [default: any]")
 @click.option("--workers", type=click.IntRange(0, 10_000), default=0, help="Workers beside the chief.")
 @click.option("--cpus", type=click.FloatRange(0.1, 1024), default=1.0, help="vCPUs for each replica.")
-@click.option("--memory", type=click.FloatRange(0, 65536), default=0.0, help="Memory for each replica, in GB.")
+@click.option(
+    "--memory",
+    type=click.FloatRange(0, 65536),
+    default=0.0,
+    help="Memory for each replica, in GB; more it does not get.",
+)
 @click.option(
     "--python",
     default="",

@@ -91,14 +91,21 @@ class Isolation:
         own, all_jobs = ", ".join(self.server_has), ", ".join(self.together)
         return "; ".join(filter(None, [own, all_jobs and f"all jobs together: {all_jobs}"]))
 
-    def group(self, name: str) -> list[str]:
+    @property
+    def holds_memory(self) -> bool:
+        """Whether a replica can be held to the memory that it has asked for."""
+        return self.groups is not None and "memory" in self.groups.limits
+
+    def group(self, name: str, memory_bytes: int = 0) -> list[str]:
         """Make a control group, where that can be done. Returns its folders. Raises OSError.
 
+        `memory_bytes`: that the replica itself has asked for; 0: it has asked for none.
         A sandbox has a PID namespace: it needs a group for limits alone, and a start costs some milliseconds less without.
         """
-        if self.groups is None or (self.level and not self.limits):
+        if self.groups is None or (self.level and not self.limits and not memory_bytes):
             return []
-        return self.groups.make(name, self.memory_bytes, self.processes)
+        most = min(filter(None, (self.memory_bytes, memory_bytes)), default=0)
+        return self.groups.make(name, most, self.processes)
 
     def groups_of(self, beginning: str) -> set[str]:
         """The control groups whose names begin so."""

@@ -20,6 +20,8 @@ from .schemas.jobs import Spent as SpentRow
 
 SHARES = "a share of a GPU is counted, not enforced: the program sees the whole device and has to keep to its part of the memory"
 
+MEMORY = "its memory is counted, not enforced: this server may make no control groups that hold a program to it"
+
 
 def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDetails:
     """A job in full. `job_dir_path`: where programs, and users of this machine, find its files."""
@@ -35,7 +37,7 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
         "priority": job.spec.priority,
         "preemptible": job.spec.preemptible,
         "resumable": job.is_resumable,
-        "notes": [SHARES] if any(is_share(group.machine) for group in job.spec.groups) else [],
+        "notes": _notes(site, job),
         "job_dir": job.spec.job_dir,
         "job_dir_path": _path(site, job.spec.job_dir),
         "rehearsal": job.spec.pool != "",
@@ -53,6 +55,13 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
         "spent_seconds": _spent(job, attempts, site.commands.clock.now()),
         "attempts": [_attempt(job, attempt) for attempt in attempts],
     }
+
+
+def _notes(site: Services, job: Job) -> list[str]:
+    """What the user should know of limits that are none."""
+    machines = [group.machine for group in job.spec.groups]
+    is_loose = any(machine.memory_limit_bytes for machine in machines) and not site.isolation.holds_memory
+    return [SHARES] * any(map(is_share, machines)) + [MEMORY] * is_loose
 
 
 def row(listed: Listed) -> JobRow:
