@@ -85,3 +85,33 @@ def test_the_program_alone_is_given_them(tmp_path: Path, level: int) -> None:
     inner = command[command.index("--") + 1 :]
     assert inner[-3:-1] == ["/usr/bin/env", "LD_PRELOAD=/mine.so"] and inner[-1].endswith("/true")
     assert "LD_PRELOAD=/mine.so" not in command[: command.index("--")]
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_an_interpreter_that_a_user_names_shows_nothing_that_is_none(tmp_path: Path, level: int) -> None:
+    for name in (".venvs/mine/bin/python", ".ssh/key", ".keys/bin/key", ".local/bin/key"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch(mode=0o755)
+    (tmp_path / ".venvs/mine/pyvenv.cfg").touch()
+
+    def shown(python: str) -> list[str]:
+        sandbox = a_sandbox(tmp_path, level)
+        sandbox._asked.update(bwrap="/usr/bin/bwrap", setpriv="/usr/bin/setpriv", folders=[], own_folders=[])
+        sandbox._request = {
+            "python": python,
+            "python_asked": python,
+            "visible_devices": "",
+            "isolation": sandbox._asked,
+        }
+        with closing(MountList()) as mounts:
+            words = sandbox.program(
+                ["true"], {"PATH": "/usr/bin:/bin"}, str(tmp_path / ".stoker/w"), [], mounts, told=9
+            )
+        binds = [
+            words[n + 2] for n, word in enumerate(words) if word in ("--ro-bind", "--ro-bind-fd", "--bind", "--bind-fd")
+        ]
+        return [path for path in binds if path.startswith(str(tmp_path)) and ".stoker" not in path]
+
+    assert shown(f"{tmp_path}/.venvs/mine/bin/python") == [f"{tmp_path}/.venvs/mine"]
+    for secret in (".ssh/key", ".keys/bin/key", ".local/bin/key"):
+        assert shown(f"{tmp_path}/{secret}") == [], "only an environment is shown"

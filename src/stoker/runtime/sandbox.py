@@ -117,12 +117,15 @@ class Sandbox:
                 mounts.empty(path)
             else:
                 mounts.bind(os.devnull, at=path)
-        homes, files = [*homes_of(self._request["python"])], []
-        for path in links_to(command[0]):
+        python, files = self._request["python"], list(links_to(command[0]))
+        is_users = python == self._request.get(
+            "python_asked"
+        )  # it may name anything: what lies there is shown if it is one
+        homes = [] if is_users else [*homes_of(python)]
+        for path in [*files, *(links_to(python) if is_users else ())]:
             above = os.path.dirname(os.path.dirname(path))
             is_whole = is_interpreter(path) and os.path.realpath(above) != os.path.realpath(asked["user_home"] or "/")
             homes += [os.path.join(above, "lib") if os.path.basename(above) == ".local" else above] if is_whole else []
-            files += [path]
         _bind(mounts, asked["folders"], is_writable=True)
         _bind(mounts, map(os.path.realpath, [*_name_service(), *homes]))
         for path in files:  # beside them may lie secrets
