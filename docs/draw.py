@@ -10,7 +10,6 @@ table lacks is a KeyError, so nothing can be forgotten.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import io
 import re
@@ -29,7 +28,7 @@ from docs.draw_site import site
 from docs.markdown import page, table
 from stoker.api.errors import STATUS
 from stoker.cli import show
-from stoker.cli.main import VERBS
+from stoker.cli.main import VERBS, command_of
 from stoker.config import SETTINGS, Setting
 from stoker.core import errors
 from stoker.core.states import (
@@ -222,8 +221,7 @@ def commands() -> str:
         table(["Command", "What it does"], [[f"[`stoker {v}`](#stoker-{v})", text] for v, text in VERBS.items()]),
     ]
     for verb in VERBS:
-        command: click.Command = importlib.import_module(f"stoker.cli.verbs.{verb}").command
-        for words, found in tree(command, (verb,)):
+        for words, found in tree(command_of(verb), (verb,)):
             parts += described(words, found)
     return page("Commands", *parts)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 from docs import draw
 from stoker.api.errors import STATUS
-from stoker.cli.main import VERBS
+from stoker.cli.main import VERBS, command_of
 from stoker.config import SETTINGS
 from stoker.runtime.wiring import wiring
 
@@ -83,8 +81,7 @@ def test_every_setting_is_documented(setting: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_documented(verb: str) -> None:
     text = (DOCS / "commands.md").read_text()
-    command: click.Command = importlib.import_module(f"stoker.cli.verbs.{verb}").command
-    for words, _ in draw.tree(command, (verb,)):
+    for words, _ in draw.tree(command_of(verb), (verb,)):
         assert re.search(rf"^#+ stoker {' '.join(words)}$", text, re.MULTILINE)
 
 

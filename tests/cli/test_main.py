@@ -61,7 +61,7 @@ def test_nothing_asked_for_shows_the_help(cli: Cli) -> None:
         (["rnu"], "did you mean `stoker run`?"),
         (["jobs", "lst"], "did you mean `stoker jobs list`?"),
         (["jobs", "submit", "trainin"], "did you mean `stoker jobs submit training`?"),
-        (["xyzzy"], "there are: up, down"),
+        (["xyzzy"], "there are: run, jobs"),
         (["help", "jobs", "submti"], "did you mean `stoker jobs submit`?"),
         (["run", "--gpsu", "1", "--", "x"], "--gpus"),
         (["jobs", "submit", "training", "--master-machine-typ", "x"], "--master-machine-type"),

@@ -15,40 +15,60 @@ import click
 from stoker import __version__
 from stoker.core.errors import StokerError
 
-VERBS: Mapping[str, str] = {
-    "up": "Start the embedded server",
-    "down": "End the server; running jobs go on",
-    "status": "What the server is and has",
-    "run": "Run a command from this folder as a job",
-    "jobs": "Submit and look after jobs, with gcloud's flags",
-    "logs": "Show what a job printed",
-    "metrics": "How a job trains: speed, what it waits for, loss, who is slow",
-    "profile": "Show what a job's processes do now, and where their time goes",
-    "tensorboard": "Start TensorBoard on what a job has written",
-    "wait": "Wait until a job has ended",
-    "why": "Say why a job waits, or how it ended",
-    "queue": "Show who waits, in order, and how the queues stand",
-    "nodes": "List the machines; cordon, drain and uncordon one",
-    "costs": "What jobs have cost, by project, user, job or day; and budgets",
-    "check": "Check a job without a server: machines, zones, price, or every mistake",
-    "rehearse": "Run a job's whole cluster here, on virtual nodes made for it",
-    "drill": "Interrupt a job on purpose, as a rehearsal, and see whether it goes on where it was",
-    "probe": "Train a program for a short while on several kinds of hardware, to see which is worth it",
-    "simulate": "Replay a trace of jobs under one or several policies, in virtual time",
-    "policy": "See what other rules would have done to this site's own jobs",
-    "machines": "Look up machine types",
-    "accelerators": "Look up GPUs and TPUs",
-    "regions": "Look up regions",
-    "local": "Train without a server, as gcloud's `local train`",
-    "cluster": "Make a cluster file for a cloud from the site's pools; bring it up and down",
-    "env": "Point gcloud and Google's Python clients at the server",
-    "backup": "Back up the home into one file, while the server runs",
-    "restore": "Bring a backup back",
-    "tokens": "Give other users tokens, and take them back",
-    "config": "Show and change settings",
-    "completion": "Print the completion script of a shell",
-    "help": "Show the help of a command",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Run programs": {
+        "run": "Run a command from this folder as a job",
+        "jobs": "Submit and look after jobs, with gcloud's flags",
+        "rehearse": "Run a job's whole cluster here, on virtual nodes made for it",
+        "drill": "Interrupt a job on purpose, as a rehearsal, and see whether it goes on where it was",
+        "probe": "Train a program for a short while on several kinds of hardware, to see which is worth it",
+        "local": "Train without a server, as gcloud's `local train`",
+        "check": "Check a job without a server: machines, zones, price, or every mistake",
+    },
+    "Look after jobs": {
+        "list": "List jobs",
+        "describe": "Show a job in full",
+        "logs": "Show what a job printed",
+        "wait": "Wait until a job has ended",
+        "why": "Say why a job waits, or how it ended",
+        "cancel": "Stop a job",
+        "metrics": "How a job trains: speed, what it waits for, loss, who is slow",
+        "profile": "Show what a job's processes do now, and where their time goes",
+        "tensorboard": "Start TensorBoard on what a job has written",
+    },
+    "The site": {
+        "status": "What the server is and has",
+        "queue": "Show who waits, in order, and how the queues stand",
+        "nodes": "List the machines; cordon, drain and uncordon one",
+        "costs": "What jobs have cost, by project, user, job or day; and budgets",
+        "up": "Start the embedded server",
+        "down": "End the server; running jobs go on",
+    },
+    "Hardware": {
+        "machines": "Look up machine types",
+        "accelerators": "Look up GPUs and TPUs",
+        "regions": "Look up regions",
+    },
+    "Plan": {
+        "simulate": "Replay a trace of jobs under one or several policies, in virtual time",
+        "policy": "See what other rules would have done to this site's own jobs",
+    },
+    "Administration": {
+        "config": "Show and change settings",
+        "tokens": "Give other users tokens, and take them back",
+        "cluster": "Make a cluster file for a cloud from the site's pools; bring it up and down",
+        "backup": "Back up the home into one file, while the server runs",
+        "restore": "Bring a backup back",
+    },
+    "This shell": {
+        "env": "Point gcloud and Google's Python clients at the server",
+        "completion": "Print the completion script of a shell",
+        "help": "Show the help of a command",
+    },
 }
+VERBS: Mapping[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
+OF_JOBS = frozenset({"list", "describe", "cancel"})
+"""Members of `stoker jobs` that are wanted every day: `stoker list` is `stoker jobs list`."""
 
 
 class Verbs(click.Group):
@@ -62,8 +82,7 @@ class Verbs(click.Group):
         """Import a verb's file."""
         if name not in VERBS:
             return None
-        command: click.Command = import_module(f"stoker.cli.verbs.{name}").command
-        return command
+        return command_of(name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the verb, or say which one was meant."""
@@ -73,8 +92,16 @@ class Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+        width = max(map(len, VERBS))
+        for group, verbs in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(width), text) for name, text in verbs.items()])
+
+
+def command_of(verb: str) -> click.Command:
+    """A verb's command; its file is imported."""
+    command: click.Command = import_module(f"stoker.cli.verbs.{'jobs' if verb in OF_JOBS else verb}").command
+    return command.commands[verb] if verb in OF_JOBS and isinstance(command, click.Group) else command
 
 
 class Nouns(click.Group):
