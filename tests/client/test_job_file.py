@@ -252,3 +252,10 @@ def test_mistakes_are_told_with_their_lines_in_their_order(tmp_path: Path) -> No
     assert located(error, None) is error
     other = NotFound("x")
     assert located(other, file) is other
+
+
+def test_what_is_wrong_with_a_flag_is_of_no_line_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("trainingInput:\n  scaleTier: BASIC\n")
+    told = located(BadSpec([Violation("--module-name", "is not there")]), read_job_file(path))
+    assert isinstance(told, BadSpec) and [v.field for v in told.violations] == ["--module-name"]

@@ -82,9 +82,14 @@ def located(error: StokerError, file: JobFile | None) -> StokerError:
     """The same refusal, each mistake with the line of the file that it comes from."""
     if file is None or not isinstance(error, BadSpec | NotReady):
         return error
-    found = sorted(((file.line(v), v) for v in error.violations), key=lambda pair: pair[0])
+    found = sorted(((_line_in(file, v), v) for v in error.violations), key=lambda pair: pair[0])
     violations = [Violation(f"{file.path}:{n} {v.field}" if n else v.field, v.description) for n, v in found]
     return type(error)(violations, fix=error.fix)
+
+
+def _line_in(file: JobFile, violation: Violation) -> int:
+    """Its line in the file; 0: it is of no line, such as what is wrong with a flag."""
+    return 0 if violation.field.startswith("--") else file.line(violation)
 
 
 class _Loader(yaml.SafeLoader):
