@@ -53,6 +53,7 @@ def refusal(command: str, folder: Path, *, is_own_python: bool = True) -> str:
         "bash -c true",
         "scripts/run.sh",
         "my_own_tool --x",
+        "deepspeed train.py",
     ],
 )
 def test_what_may_start_is_taken(folder: Path, command: str) -> None:

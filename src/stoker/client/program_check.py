@@ -47,6 +47,8 @@ def check_command(command: Sequence[str], folder: Path, *, is_own_python: bool) 
         _check_file(rest[0], folder, (".sh", ".bash"))
     elif os.sep in runner:
         _check_file(runner, folder, ())
+    elif runner in _RUNNERS:
+        return  # it may be beside the Python that it will run on, and on no path of ours
     elif shutil.which(runner) is None and (near := closest(runner, _RUNNERS, limit=1)):
         raise BadSpec([Violation("command", f"there is no program {runner[:80]!r}; did you mean {near[0]}?")])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
 
 INDEX_OPTIONS = ("--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--no-index", "--pre")
 """The options of a line that pip and uv both know, and that name nothing of the user's own disk."""
@@ -33,8 +32,3 @@ def problem_of(line: str) -> str:
     except ValueError as error:
         return str(error)
     return ""
-
-
-def options_of(lines: Iterable[str]) -> list[str]:
-    """The options among the lines, as words for a command line."""
-    return [word for line in lines if line.startswith("-") for word in shlex.split(line)]
