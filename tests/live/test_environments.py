@@ -37,14 +37,24 @@ def the_project(folder: Path, wheels: Path, **files: str) -> str:
     return f"--no-index --find-links {wheels}\n"
 
 
+TOGETHER = """
+import mylibrary, os, time
+print("has", mylibrary.version, flush=True)
+folder, rank, nodes = (os.environ["STOKER_" + name] for name in ("JOB_DIR", "NODE_RANK", "NUM_NODES"))
+open(os.path.join(folder, "ran-" + rank), "w").close()
+while not all(os.path.exists(os.path.join(folder, f"ran-{other}")) for other in range(int(nodes))):
+    time.sleep(0.05)  # the job is over when its chief is
+"""
+
+
 def test_requirements_of_the_folder_are_installed_once(server: Server, tmp_path: Path, wheels: Path) -> None:
-    line = the_project(tmp_path, wheels)
+    line = the_project(tmp_path, wheels, script=TOGETHER)
     (tmp_path / "requirements.txt").write_text(f"{line}mylibrary<2  # the old one\n")
-    first = server.cli("run", "--workers=1", "--", "python", "train.py", cwd=tmp_path)
+    first = server.cli("run", "--workers=1", f"--job-dir={tmp_path}/first", "--", "python", "train.py", cwd=tmp_path)
     assert first.returncode == 0 and first.stdout.count("has 1.0") == 2, first.stdout + first.stderr
     assert "environment: requirements.txt (1 requirement) on Stoker's own Python" in first.stderr
     assert first.stderr.count("installed mylibrary==1.0") == 1, "one replica installs for both"
-    second = server.cli("run", "--", "python", "train.py", cwd=tmp_path)
+    second = server.cli("run", f"--job-dir={tmp_path}/second", "--", "python", "train.py", cwd=tmp_path)
     assert "has 1.0" in second.stdout and "installed" not in second.stderr
 
 
