@@ -18,7 +18,7 @@ from stoker.api.translation import SiteRules
 from stoker.app import Stoker, build
 from stoker.config import read_config
 from stoker.core.errors import BadSpec
-from stoker.core.spec import JobSpec
+from stoker.core.spec import JobSpec, Retry
 from stoker.gpu.drivers.fake import FakeDriver
 from tests.api.bodies import JOBS, PACKAGE, a_job_body, a_run, custom, violations
 
@@ -106,6 +106,20 @@ def test_how_long_it_may_be_silent_and_a_place_is_kept_in_every_dialect(door: Te
     found = violations(answer)
     assert "write 90s, 30m, 1h or 2d" in found["job.labels.stoker-hang-timeout"]
     assert "seven days at most" in found["job.labels.stoker-hold-on-failure"]
+
+
+def test_how_often_it_is_tried_again_in_every_dialect(door: TestClient, lab: Stoker) -> None:
+    label = {"stoker-max-retries": "7"}
+    door.post(JOBS, json=a_job_body("v1", labels=label))
+    door.post(JOBS, json=a_job_body("usual"))
+    door.post(RUN, json=a_run("run", max_retries=7))
+    vertex = read_custom_job(a_custom_job(label), "us-central1", SiteRules()).spec
+    for retry in (spec_of(lab, "v1").retry, spec_of(lab, "run").retry, vertex.retry):
+        assert (retry.in_place, retry.whole_job, retry.ends_early) == (0, 7, False)
+    assert spec_of(lab, "usual").retry == Retry()
+    for wrong in ("-1", "some", "1001", "", "²"):
+        found = violations(door.post(JOBS, json=a_job_body("w", labels={"stoker-max-retries": wrong})))
+        assert "job.labels.stoker-max-retries" in found, wrong
 
 
 WAYS = {

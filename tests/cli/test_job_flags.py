@@ -250,3 +250,4 @@ def test_how_it_trains_becomes_labels() -> None:
 def test_times_become_labels() -> None:
     body = merge({}, {"hang_seconds": 7200.0, "hold_seconds": 0.5}, name="j", user_args=None)
     assert body["labels"] == {"stoker-hang-timeout": "7200s", "stoker-hold-on-failure": "1s"}
+    assert merge({}, {"max_retries": 0}, name="j", user_args=None)["labels"] == {"stoker-max-retries": "0"}

@@ -84,6 +84,21 @@ def test_one_that_is_killed_is_started_again_in_place(server: Server, tmp_path: 
     assert ended(server, "killed")["state"] == "SUCCEEDED"
 
 
+def test_one_that_kills_itself_at_the_same_place_is_started_three_times(server: Server) -> None:
+    submit(server, "suicidal", "sh", "-c", "date +%T; echo step 3; kill -9 $$")
+    details = ended(server, "suicidal")
+    assert details["state"] == "FAILED" and len(details["attempts"]) == 1
+    assert server.client.metrics("local", "suicidal")["restarts"] == 2
+    assert (
+        "It is not started again: it ended in this way 3 times in a row, after the line 'step 3'." in details["message"]
+    )
+    assert "at the same place, 3 times in a row" in details["attempts"][0]["diagnosis"]["decision"]
+    submit(server, "stubborn", "sh", "-c", "echo step 3; kill -9 $$", max_retries=4)
+    details = ended(server, "stubborn")
+    assert details["state"] == "FAILED" and len(details["attempts"]) == 5
+    assert details["message"].endswith("It was tried 5 times.")
+
+
 IN_STEP = """
 import os, signal, sys
 import torch, torch.distributed as together

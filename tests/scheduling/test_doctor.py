@@ -211,7 +211,7 @@ def test_why_it_is_not_tried_again_is_told(tmp_path: Path) -> None:
     often = a_house(tmp_path)
     fails(often, running(often, retry=Retry(whole_job=1)), code=139)
     fails(often, started(often, 2), code=139)
-    assert decided(often, "p/j.2") == "not tried again: it failed 2 times"
+    assert decided(often, "p/j.2") == "not tried again: it was tried 2 times"
 
 
 def test_who_is_cancelled_is_told_so(house: House) -> None:

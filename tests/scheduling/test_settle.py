@@ -118,7 +118,32 @@ def test_whole_job_retries_are_counted_and_end(house: House) -> None:
         house.tick()
         assert house.job().failures == min(number, 2)
     assert house.job().state is JobState.FAILED
-    assert "tried 3 times in all" in house.job().message
+    assert "It was tried 3 times." in house.job().message
+
+
+@pytest.mark.parametrize(
+    ("places", "retry", "attempts"),
+    [
+        (["step 7"] * 9, Retry(), 3),
+        (["step 7", "step 8", "step 8", "step 8"], Retry(whole_job=9), 4),
+        (["step 7", "step 8", "step 9", "step 10"], Retry(), 4),
+        ([""] * 9, Retry(), 4),  # nothing was heard of it: nothing is known of where it was
+        (["step 7"] * 9, Retry.counted(5), 6),
+        (["step 7"], Retry.counted(0), 1),
+    ],
+)
+def test_three_attempts_that_end_alike_are_enough(house: House, places: list[str], retry: Retry, attempts: int) -> None:
+    house.submit(retry=retry)
+    for number, place in enumerate(places, start=1):
+        house.tick(seconds=600)
+        house.engine.set(f"p/j.{number}", FAILED, exit_code=139, place=place)
+        house.tick()
+        if house.job().state is JobState.FAILED:
+            break
+    assert number == attempts and house.job().state is JobState.FAILED
+    assert ("at the same place, 3 times in a row" in house.job().message) == (
+        retry.ends_early and bool(place) and len(set(places[-3:])) == 1
+    )
 
 
 def test_a_retry_waits_a_little_longer_each_time(house: House) -> None:

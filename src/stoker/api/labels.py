@@ -9,13 +9,15 @@ from typing import Any
 from stoker.core.durations import checkpoints_of, seconds_of
 from stoker.core.errors import Violation
 from stoker.core.job import RESUMABLE
-from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS, JobSpec
+from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS, JobSpec, Retry
 
 MOST_LABELS = 64
 QUEUE = "stoker-queue"
 CHECKPOINTS = "stoker-checkpoints"
 _DURATIONS = {"stoker-hang-timeout": "hang_seconds", "stoker-hold-on-failure": "hold_seconds"}
 LONGEST_HOLD_SECONDS = 7 * 86400.0
+MAX_RETRIES = "stoker-max-retries"
+_MOST_RETRIES = 1000
 _CHOICES = {
     "stoker-distribute": ("distribute", DISTRIBUTES),
     "stoker-precision": ("precision", PRECISIONS),
@@ -69,6 +71,13 @@ def asked_by_labels(labels: Mapping[str, str], *, path: str = "job.labels") -> t
                 found[name] = seconds_of(labels[label])
         except ValueError as error:
             violations.append(Violation(f"{path}.{label}", str(error)))
+    retries = labels.get(MAX_RETRIES, "")
+    if retries.isdecimal() and retries.isascii() and int(retries) <= _MOST_RETRIES:
+        found["retry"] = Retry.counted(int(retries))
+    elif MAX_RETRIES in labels:
+        violations.append(
+            Violation(f"{path}.{MAX_RETRIES}", f"{retries[:80]!r} is no number from 0 to {_MOST_RETRIES}")
+        )
     if found.get("hold_seconds", 0.0) > LONGEST_HOLD_SECONDS:
         violations.append(Violation(f"{path}.stoker-hold-on-failure", "a place is kept for seven days at most: 7d"))
     return found, violations

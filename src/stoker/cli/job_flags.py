@@ -201,6 +201,12 @@ def scheduling_flags(function: Function) -> Function:
             help="Without output, beat and progress for so long it counts as hung; 0: never.  [default: as the site says]",
         ),
         click.option(
+            "--max-retries",
+            type=click.IntRange(0, 1000),
+            metavar="N",
+            help="Try a failure that may pass N times more, however alike they are.  [default: 5 in place, 3 as a whole]",
+        ),
+        click.option(
             "--hold-on-failure",
             "hold_seconds",
             metavar="TIME",

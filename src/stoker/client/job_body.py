@@ -37,6 +37,7 @@ _LABELS = {
     "resumable": "stoker-resumable",
     "hang_seconds": "stoker-hang-timeout",
     "hold_seconds": "stoker-hold-on-failure",
+    "max_retries": "stoker-max-retries",
     "distribute": "stoker-distribute",
     "precision": "stoker-precision",
     "learning_rate_rule": "stoker-learning-rate-rule",
@@ -148,10 +149,10 @@ def _kms_key(flags: Mapping[str, Any]) -> str:
     )
 
 
-def _as_label(value: str | bool | float) -> str:
+def _as_label(value: str | bool | int | float) -> str:
     if isinstance(value, float):
         return duration_of(value)
-    return str(value).lower() if isinstance(value, bool) else value
+    return value if isinstance(value, str) else str(value).lower()
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -38,6 +38,7 @@ _OF_ALL: Mapping[str, a.Reader[Any]] = {
     "resumable": a.a_switch,
     "hang_seconds": a.an_amount,
     "hold_seconds": a.an_amount,
+    "max_retries": a.a_count,
     **dict.fromkeys(("distribute", "precision", "learning_rate_rule", "checkpoints"), a.a_text),
 }
 _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
@@ -83,6 +84,7 @@ def submit(
     resumable: bool | None = None,
     hang_seconds: float | None = None,
     hold_seconds: float | None = None,
+    max_retries: int | None = None,
     distribute: str | None = None,
     precision: str | None = None,
     learning_rate_rule: str | None = None,
@@ -147,6 +149,7 @@ def submit(
             its checkpoint.
         hang_seconds: without output, beat and progress for so long it counts as hung; 0: never; without it, as the site says.
         hold_seconds: when its program fails, its place is kept for so long: `stoker jobs shell NAME`.
+        max_retries: a failure that may pass is tried again so often, however alike the ends are; see docs/running.md.
         distribute: "auto" trains a script that was written for one device on all that it has asked for (docs/frameworks.md).
         precision: "bf16", "fp16" or "fp32". learning_rate_rule: "linear" or "sqrt", by the number of replicas.
         checkpoints: "auto", or a time such as "10m": Keras' `fit` is saved in job_dir, and goes on from there at the same batch.

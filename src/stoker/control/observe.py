@@ -103,6 +103,8 @@ def _note(attempt: str, seen: Seen, now: float) -> Note:
         restarts=seen.restarts,
         sign=seen.sign,
         evidence=seen.evidence,
+        place=seen.place,
+        alike=seen.alike,
         standing=seen.standing,
     )
 

@@ -73,6 +73,8 @@ class Note:
     restarts: int = 0  # how often its supervisor has started it again in place
     sign: str = ""  # the signature that its output bears, by which the cause is known; empty: none
     evidence: str = ""  # the line of output that bears it
+    place: str = ""  # the last line that it printed, where it failed, without what differs from run to run
+    alike: int = 0  # so many of its ends in this attempt, the last ones, were alike
     standing: Standing = Standing.GOING  # of one that is UP
 
 
@@ -156,6 +158,8 @@ class MoveJob:
     not_before: float = 0.0
     avoid: tuple[str, ...] = ()  # nodes that are to blame for what failed: the next attempt goes elsewhere if it can
     signs: tuple[tuple[str, str], ...] = ()  # what failed bore this sign, on this node
+    ends: tuple[str, ...] = ()  # how it ended, and where
+    restarts: int = 0  # in place, of the replica that explains the failure
     held_seconds: float = 0.0  # how long the attempt that has ended held its machines
 
 

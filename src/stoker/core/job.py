@@ -64,6 +64,8 @@ class Job:
     not_before: float = 0.0
     avoid: tuple[str, ...] = ()  # nodes that were to blame for what failed: it goes elsewhere if it can
     signs: tuple[tuple[str, str], ...] = ()  # sign and node of every failure that bore a sign
+    ends: tuple[str, ...] = ()  # of every attempt that failed and was tried again: how it ended, and where
+    restarts: int = 0  # in place, in those attempts
     started_at: float | None = None  # the first RUNNING
     ended_at: float | None = None
     held_seconds: float = 0.0  # how long its ended attempts have held their machines, all together
@@ -109,6 +111,8 @@ class Replica:
     restarts: int = 0  # in place, by its supervisor
     sign: str = ""  # the signature that its output bears; empty: none is known
     evidence: str = ""  # the line that bears it
+    place: str = ""  # the last line that it printed, where it failed, without what differs from run to run
+    alike: int = 0  # so many of its ends in this attempt, the last ones, were alike
     standing: Standing = Standing.GOING  # while it is UP, and what it was last
     standing_at: float = 0.0  # when that was last set
     restarted_at: float = 0.0  # the last of them

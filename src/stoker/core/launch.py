@@ -72,6 +72,8 @@ class Launch:
     source: tuple[LaunchFile, ...]
     grace_seconds: float
     in_place: int
+    ends_early: bool = True  # no more restarts in place once it has ended alike again and again
+    failures: int = 0  # attempts before this one that failed: the pauses go on growing
     hang_seconds: float = 0.0  # 0: never
     hold_seconds: float = 0.0
     replicas: tuple[LaunchReplica, ...]

@@ -116,6 +116,12 @@ class Retry:
 
     in_place: int = 5  # restarts of one replica by its own supervisor
     whole_job: int = 3  # new attempts of the whole gang
+    ends_early: bool = True  # when it has ended in the same way at the same place, again and again
+
+    @classmethod
+    def counted(cls, most: int) -> Retry:
+        """So many new attempts as the user has asked for, each with one start, however alike they end."""
+        return cls(in_place=0, whole_job=most, ends_early=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

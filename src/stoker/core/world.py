@@ -149,6 +149,8 @@ def job_after(job: Job, change: c.Change) -> Job:
                 not_before=change.not_before,
                 avoid=tuple(sorted({*job.avoid, *change.avoid})),
                 signs=job.signs + change.signs,
+                ends=job.ends + change.ends,
+                restarts=job.restarts + change.restarts,
                 held_seconds=job.held_seconds + change.held_seconds,
                 ended_at=change.at if change.after in FINAL_JOB_STATES else None,
                 message=change.message,
@@ -313,5 +315,7 @@ def _noted(replica: Replica, note: c.Note) -> Replica:
         out_of_memory=note.out_of_memory,
         sign=note.sign,
         evidence=note.evidence,
+        place=note.place,
+        alike=note.alike,
         at=note.at if moves else replica.at,
     )

@@ -48,6 +48,8 @@ def words_of(launch: Launch, replica: LaunchReplica) -> dict[str, Any]:
         "memory_limit_bytes": replica.machine.memory_limit_bytes,
         "grace_seconds": launch.grace_seconds,
         "in_place": launch.in_place,
+        "ends_early": launch.ends_early,
+        "failures": launch.failures,
         "hang_seconds": launch.hang_seconds,
         "hold_seconds": launch.hold_seconds,
         "packages": list(map(_file, launch.packages)),
@@ -86,6 +88,8 @@ class Seen:
     restarts: int = 0  # in place
     sign: str = ""  # the signature that its output bears; empty: none is known
     evidence: str = ""  # the line that bears it
+    place: str = ""  # the last line that it printed, where it failed
+    alike: int = 0  # so many of its ends in a row, at the last, were alike
     standing: Standing = Standing.GOING  # of one that is UP
     last_line: int = 0  # how many lines it has written
 

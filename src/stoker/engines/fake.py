@@ -33,7 +33,7 @@ class _Gang:
     states: dict[str, ReplicaState] = field(default_factory=dict)
     exit_codes: dict[str, int] = field(default_factory=dict)
     standings: dict[str, Standing] = field(default_factory=dict)
-    signs: dict[str, tuple[str, str]] = field(default_factory=dict)  # with the lines that bear them
+    signs: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # with the lines that bear them
     lines: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     stopping: bool = False
 
@@ -160,6 +160,7 @@ class FakeEngine:
         exit_code: int | None = None,
         sign: str = "",
         evidence: str = "",
+        place: str = "",
         standing: Standing = Standing.GOING,
     ) -> None:
         """The test's hand: these replicas (none named: all) are now so. The devices are free when all have ended."""
@@ -170,8 +171,8 @@ class FakeEngine:
                 if exit_code is not None:
                     gang.exit_codes[name] = exit_code
                 gang.standings[name] = standing
-                if sign or evidence:
-                    gang.signs[name] = (sign, evidence)
+                if sign or evidence or place:
+                    gang.signs[name] = (sign, evidence, place)
         if all(s in FINAL_REPLICA_STATES for s in gang.states.values()):
             gang.devices = []
 
@@ -225,8 +226,15 @@ class FakeEngine:
             return Seen(role=role, index=index, state=state)
         state = gang.states[name]
         code = gang.exit_codes.get(name, 0 if state is ReplicaState.SUCCEEDED else None)
-        sign, evidence = gang.signs.get(name, ("", ""))
+        sign, evidence, place = gang.signs.get(name, ("", "", ""))
         standing = gang.standings.get(name, Standing.GOING)
         return Seen(
-            role=role, index=index, state=state, exit_code=code, sign=sign, evidence=evidence, standing=standing
+            role=role,
+            index=index,
+            state=state,
+            exit_code=code,
+            sign=sign,
+            evidence=evidence,
+            place=place,
+            standing=standing,
         )

@@ -28,6 +28,8 @@ def seen_of(replica: Replica, status: Mapping[str, Any]) -> Seen:
         restarts=int(status.get("restarts", 0)),
         sign=text_of(status.get("sign", "")),
         evidence=text_of(status.get("evidence", "")),
+        place=text_of(status.get("place", "")),
+        alike=int(status.get("alike", 0)),
         standing=Standing(status.get("standing", "")),
         last_line=int(status.get("last_line", 0)),
     )

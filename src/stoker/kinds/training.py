@@ -36,6 +36,8 @@ class Training:
             source=surroundings.source,
             grace_seconds=spec.limits.grace_seconds,
             in_place=spec.retry.in_place,
+            ends_early=spec.retry.ends_early,
+            failures=job.failures,
             owner=job.owner,
             folders=surroundings.folders,
             limits=surroundings.limits,

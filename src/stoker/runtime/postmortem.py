@@ -15,6 +15,7 @@ from .sign_table import AGAIN, ANYWHERE, AS_EXIT_CODE
 from .signs import Found, find_sign, plain
 
 _LITTLE_BYTES = 16 << 20
+_MOST_MESSAGE_CHARACTERS = 2048
 _MEMORY_SIGNS = ("HOST_OOM", "MEMORY_ERROR")
 
 
@@ -30,6 +31,21 @@ def examine(ended: Ended, log: Log, kernel: Kernel, pid: int, devices: str, fold
         if full is not None:
             return Found("DISK_FULL", plain(f"{full}. {found.evidence}".rstrip()))
     return Found("SANDBOX", found.evidence) if sandbox.keeps_from(found.sign, found.evidence) else found
+
+
+def last_words(log: Log, ended: Ended, *, out_of_memory: bool) -> str:
+    """The traceback that the program left, cut to size from its oldest frames, and why it ended."""
+    lines = list(log.last_errors)
+    starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    traceback = "\n".join(lines[starts[-1] :]) if starts and ended.code > 0 else ""
+    if len(traceback) > _MOST_MESSAGE_CHARACTERS:
+        traceback = "…" + traceback[-_MOST_MESSAGE_CHARACTERS:]
+    reason = "Error"
+    if out_of_memory and ended.code < 0:
+        reason = "OOMKilled"
+    elif ended.code < 0:
+        reason = f"Signal {signal.Signals(-ended.code).name}"
+    return f"{traceback}\nTermination reason: {reason}.".lstrip()
 
 
 def examine_text(text: str) -> Found:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from . import cgroups, own_archive
+from .ends import MOST_ALIKE, End, Ends, place_of
 from .errors import MAY_PASS, CannotStart, complain
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
 _FULL_DISK_SECONDS = 0.5
-_MOST_MESSAGE_CHARACTERS = 2048
 SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
 IN_STEP_FILE = "in_step"  # as frameworks/in_step.py writes it
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")  # set where they concern a replica; the server's own never reach one
@@ -183,6 +183,7 @@ class Supervisor:
 
     def _run(self, command: List[str], environment: Dict[str, str]) -> Ended:
         limit = self.request["in_place"]
+        ends = Ends()
         for restart in range(limit + 1):
             if self.lease.is_over:
                 return Ended(-signal.SIGKILL, was_stopped=True, out_of_memory=False)
@@ -195,13 +196,22 @@ class Supervisor:
             if self._work.excess:
                 self._failure = self._work.failure(self._exit_code(ended))
                 break
-            if ended.code == 0 or not self._may_restart(ended, program.pid) or ended.was_stopped:
+            if ended.code == 0:
                 break
-            code = self._exit_code(ended)
+            may_restart, code = self._may_restart(ended, program.pid), self._exit_code(ended)
+            place = next((lines[-1] for lines in (self.log.last_output, self.log.last_errors) if lines), "")
+            ends.add(End(code, self._failure["sign"], time.monotonic() - self._started_at, place))
+            self._failure.update(place=place_of(place), alike=ends.alike)
+            if not may_restart or ended.was_stopped:
+                break
+            if ends.alike >= MOST_ALIKE and self.request["ends_early"]:
+                self._say(f"exited with status {code}, and is not started again: {ends.pattern()}")
+                self._failure["message"] += f" It is not started again: {ends.pattern()}."
+                break
             if restart < limit:
                 self._tell(seen="UP", restarts=restart + 1)  # at once: its peers may fail because of it
                 self._say(f"exited with status {code} and is started again in place ({restart + 1} of {limit})")
-                self._pause(min(10.0, 0.5 * 2**restart))
+                self._pause(min(60.0, 0.5 * 2 ** min(restart + 2 * self.request["failures"], 10)))
         return ended
 
     def _must_stop_or_is_quiet(self) -> bool:
@@ -340,14 +350,14 @@ class Supervisor:
 
     def _may_restart(self, ended: Ended, pid: int) -> bool:
         """Look into a failure, and say whether the program may be started again in place."""
-        from .postmortem import examine, is_out_of_memory, may_restart_in_place  # only for who failed
+        from .postmortem import examine, is_out_of_memory, last_words, may_restart_in_place  # only for who failed
 
         devices = self.request["visible_devices"]
         found = examine(ended, self.log, self._kernel, pid, devices, self.folder.work, self.sandbox)
         out_of_memory, code = is_out_of_memory(found), self._exit_code(ended)
         self._failure = {
             "exit_code": code,
-            "message": self._evidence(ended, out_of_memory=out_of_memory),
+            "message": last_words(self.log, ended, out_of_memory=out_of_memory),
             "out_of_memory": out_of_memory,
             "sign": found.sign,
             "evidence": found.evidence,
@@ -360,20 +370,6 @@ class Supervisor:
         if is_in_step and not ended.was_stopped and self.request["in_place"]:
             self._say(f"exited with status {code}: it trained in step with others, and is not started again alone")
         return not is_in_step
-
-    def _evidence(self, ended: Ended, *, out_of_memory: bool) -> str:
-        """The traceback that the program left, cut to size from its oldest frames, and why it ended."""
-        lines = list(self.log.last_errors)
-        starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
-        traceback = "\n".join(lines[starts[-1] :]) if starts and ended.code > 0 else ""
-        if len(traceback) > _MOST_MESSAGE_CHARACTERS:
-            traceback = "…" + traceback[-_MOST_MESSAGE_CHARACTERS:]
-        reason = "Error"
-        if out_of_memory and ended.code < 0:
-            reason = "OOMKilled"
-        elif ended.code < 0:
-            reason = f"Signal {signal.Signals(-ended.code).name}"
-        return f"{traceback}\nTermination reason: {reason}.".lstrip()
 
 
 def main(path: str) -> int:

@@ -11,6 +11,7 @@ from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Job, Replica
 from stoker.core.node import Node, NodeState
 from stoker.core.states import Cause, JobState, ReplicaState, Standing
+from stoker.runtime.ends import MOST_ALIKE
 from stoker.runtime.exits import PERMANENT, exit_class
 from stoker.runtime.sign_table import AGAIN, EFFECTS
 
@@ -120,6 +121,8 @@ def failure_message(convention: Convention, replica: Replica) -> str:
 
 def again_of(job: Job, attempt: Attempt, replica: Replica) -> Again:
     """Whether the failure of this replica is worth another try: as its sign says, else as its exit code does."""
+    if job.spec.retry.ends_early and replica.alike >= MOST_ALIKE:
+        return Again.NEVER
     sign = replica.sign if _counts(job, replica.sign) else ""
     says = AGAIN.get(sign, "")
     if says:
@@ -145,6 +148,24 @@ def is_poison(job: Job, found: Diagnosis) -> bool:
     return any(sign == found.code and node != found.node for sign, node in job.signs)
 
 
+def end_of(culprit: Replica | None) -> str:
+    """How a replica ended, and where; empty where that is not known, or where it ended because of others."""
+    if culprit is None or culprit.exit_code is None or not culprit.place or culprit.sign in EFFECTS:
+        return ""
+    name = replica_name(culprit.role, culprit.index)
+    return "\n".join((name, str(culprit.exit_code), culprit.sign, culprit.place))
+
+
+def ends_alike(job: Job, culprit: Replica | None) -> int:
+    """How many of the last attempts in a row, this one among them, ended in the same way at the same place."""
+    this, alike = end_of(culprit), 1
+    for end in reversed(job.ends):
+        if end != this or not this:
+            break
+        alike += 1
+    return alike
+
+
 def decision(job: Job, attempt: Attempt, found: Diagnosis) -> str:
     """What was decided after an attempt, for people; empty while nothing is."""
     elsewhere = f" on another node than {found.node}" if found.again is Again.ELSEWHERE and found.node else ""
@@ -154,17 +175,27 @@ def decision(job: Job, attempt: Attempt, found: Diagnosis) -> str:
         return f"it is tried again{elsewhere and ', if possible' + elsewhere}"
     if job.state is not JobState.FAILED:
         return ""
+    culprit = find_culprit(job, attempt)
+    alike = max(ends_alike(job, culprit), culprit.alike if culprit is not None else 0)
+    if job.spec.retry.ends_early and alike >= MOST_ALIKE:
+        return f"not tried again: it ended in the same way, at the same place, {alike} times in a row"
     if found.again is Again.NEVER:
         return "not tried again: the same would happen again"
     if job.failures >= job.spec.retry.whole_job:
-        culprit = find_culprit(job, attempt)
-        restarts = culprit.restarts if culprit is not None else 0
-        in_place = f", the last time after {restarts} restarts in place" if restarts > 1 else ""
-        return f"not tried again: it failed {job.failures + 1} times{in_place}"
+        return f"not tried again: {tries_of(job, attempt)}"
     if is_poison(job, found):
         is_hung = found.code == Cause.HUNG
         return f"not tried again: {'it hung before' if is_hung else 'it failed so before, on another node'}"
     return "not tried again: there is no other node that could hold it"
+
+
+def tries_of(job: Job, attempt: Attempt) -> str:
+    """How often a program was started in all, up to and with this attempt, for people."""
+    culprit = find_culprit(job, attempt)
+    starts = attempt.number + job.restarts + (culprit.restarts if culprit is not None else 0)
+    if starts == attempt.number:
+        return f"it was tried {starts} times" if starts > 1 else "it was tried once"
+    return f"it was started {starts} times, in {attempt.number} attempt{'s' if attempt.number > 1 else ''}"
 
 
 def is_infra(sign: str) -> bool:

@@ -21,6 +21,7 @@ from stoker.core.states import (
     Wish,
 )
 from stoker.core.world import World, attempt_after, job_after
+from stoker.runtime.ends import MOST_ALIKE
 from stoker.runtime.sign_table import AGAIN
 
 from . import nodes
@@ -28,13 +29,17 @@ from .doctor import (
     Again,
     again_of,
     diagnose,
+    end_of,
+    ends_alike,
     failure_message,
     find_culprit,
     first_quiet,
     has_elsewhere,
     is_held,
+    is_infra,
     is_poison,
     may_stay,
+    tries_of,
 )
 
 FIRST_BACKOFF_SECONDS = 0.05  # most failures are of a machine that went away: a job that waits loses time for nothing
@@ -198,8 +203,12 @@ def _tried_again(world: World, job: Job, attempt: Attempt, now: float, held: flo
     """Another try, counted, away from the node that is to blame; or the end, where that would not help."""
     found = diagnose(job, attempt)
     assert found is not None, f"{attempt.id} is tried again though nothing failed"
+    culprit = find_culprit(job, attempt)
     if job.failures >= job.spec.retry.whole_job:
-        return _job_ends(job, JobState.FAILED, now, _after_all(attempt), held)
+        return _job_ends(job, JobState.FAILED, now, _after_all(job, attempt), held)
+    if job.spec.retry.ends_early and ends_alike(job, culprit) >= MOST_ALIKE and not is_infra(found.code):
+        alike = f"It ended in this way, at the same place, {ends_alike(job, culprit)} times in a row."
+        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} {alike}", held)
     if is_poison(job, found):
         before = "It hung before." if attempt.cause is Cause.HUNG else "It failed so before, on another node."
         return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} {before}", held)
@@ -214,6 +223,8 @@ def _tried_again(world: World, job: Job, attempt: Attempt, now: float, held: flo
         not_before=now + _backoff_seconds(job.failures),
         avoid=(*blamed, *([found.node] if goes_elsewhere and found.node else [])),
         signs=((found.code, found.node),) if bears_sign else (),
+        ends=(end_of(culprit),),
+        restarts=culprit.restarts if culprit is not None else 0,
     )
 
 
@@ -222,9 +233,9 @@ def _backoff_seconds(failures: int) -> float:
     return min(LONGEST_BACKOFF_SECONDS, 4.0 ** (failures - 1)) if failures else FIRST_BACKOFF_SECONDS
 
 
-def _after_all(attempt: Attempt) -> str:
-    tries = f" It was tried {attempt.number} times in all." if attempt.number > 1 else ""
-    return attempt.detail + tries
+def _after_all(job: Job, attempt: Attempt) -> str:
+    tries = tries_of(job, attempt)
+    return f"{attempt.detail} {tries[0].upper()}{tries[1:]}."
 
 
 def deadlines(world: World, job: Job, attempt: Attempt | None) -> Iterator[float]:

@@ -173,6 +173,8 @@ def _report(site: Services, attempt: str, name: str, body: Any) -> None:
             restarts=int(body.get("restarts", 0)),
             sign=_text(body.get("sign", ""))[:_MOST_SIGN_CHARACTERS],
             evidence=_text(body.get("evidence", ""))[:_MOST_EVIDENCE_CHARACTERS],
+            place=_text(body.get("place", ""))[:_MOST_EVIDENCE_CHARACTERS],
+            alike=int(body.get("alike", 0)),
             standing=Standing(body.get("standing", "")),
         )
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:

@@ -24,7 +24,7 @@ from stoker.core.job import PROBE
 _OF_JOBS = ("config_file", "module_name", "package_path", "packages", "master_image_uri")
 _OF_COMMANDS = (
     *("distribute", "precision", "learning_rate_rule", "checkpoints"),
-    *("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds"),
+    *("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds", "max_retries"),
 )
 _END_SECONDS = 60.0
 

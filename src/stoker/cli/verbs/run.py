@@ -19,7 +19,7 @@ from stoker.cli.job_flags import (
 )
 from stoker.core.errors import NotReady
 
-_SCHEDULING = ("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds")
+_SCHEDULING = ("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds", "max_retries")
 _FRAMEWORKS = ("distribute", "precision", "learning_rate_rule", "checkpoints")
 _REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse with the same command")
 

@@ -19,7 +19,7 @@ from stoker.core.errors import BadSpec, TooLarge, Violation
 from stoker.core.ids import JOB_NAME
 from stoker.core.job import Request as SentRequest
 from stoker.core.requirements import VERSION, problem_of
-from stoker.core.spec import ANY_ACCELERATOR, Environment, Group, JobSpec, Limits, Machine, Program
+from stoker.core.spec import ANY_ACCELERATOR, Environment, Group, JobSpec, Limits, Machine, Program, Retry
 from stoker.hardware.accelerators import find_accelerator
 from stoker.store.base import Listed
 
@@ -168,6 +168,7 @@ def _spec(asked: RunRequest, region: str, site: SiteRules) -> JobSpec:
             hang_seconds=site.hang_seconds if asked.hang_seconds is None else asked.hang_seconds,
             hold_seconds=asked.hold_seconds,
         ),
+        retry=Retry() if asked.max_retries is None else Retry.counted(asked.max_retries),
     )
 
 

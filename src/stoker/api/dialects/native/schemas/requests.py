@@ -75,6 +75,12 @@ class RunRequest(BaseModel):
         float | None,
         _may("Quiet for so long, it counts as hung; 0: never; null: the site's setting.", 3600.0, ge=0, lt=1e12),
     ] = None
+    max_retries: Annotated[
+        int | None,
+        _may(
+            "A failure that may pass is tried again so often, as a whole; null: see docs/running.md.", 5, ge=0, le=1000
+        ),
+    ] = None
     hold_seconds: Annotated[
         float, _may("When its program fails, its place is kept for so long for a shell.", 1800.0, ge=0, le=604800)
     ] = 0.0
