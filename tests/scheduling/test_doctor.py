@@ -11,7 +11,8 @@ from stoker.core.errors import Conflict
 from stoker.core.spec import Limits, Retry
 from stoker.core.states import FATE, AttemptState, Cause, Fate, JobState, ReplicaState, Standing
 from stoker.runtime.exits import PERMANENT, exit_class
-from stoker.runtime.sign_table import AGAIN, EFFECTS, NEVER, SIGNS
+from stoker.runtime.sign_row import NEVER
+from stoker.runtime.sign_table import AGAIN, EFFECTS, SIGNS
 from stoker.scheduling.doctor import Again, Diagnosis, decision, diagnose, is_infra
 from stoker.scheduling.failures import FAILURES, Blame, of_exit_code
 from tests.builders import House, a_house

@@ -11,7 +11,8 @@ from .kernel import Kernel
 from .lines import Log
 from .program import Ended
 from .sandbox import Sandbox
-from .sign_table import AGAIN, ANYWHERE, AS_EXIT_CODE
+from .sign_row import ANYWHERE, AS_EXIT_CODE
+from .sign_table import AGAIN
 from .signs import Found, find_sign, plain
 
 _LITTLE_BYTES = 16 << 20

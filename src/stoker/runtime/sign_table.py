@@ -1,31 +1,13 @@
 r"""The signs by which failures are known, in the texts of frameworks, the C library, installers and the kernel: one table.
 
-How they are looked for stands in signs.py, what they mean for people in scheduling/failures.py.
+Those of the program itself, and of what it is made of, stand in program_signs.py. How they are looked for stands in signs.py,
+what they mean for people in scheduling/failures.py.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Tuple
-
-# What a sign says about trying again, whatever the exit code says.
-NEVER = "never"  # the same would happen again
-ELSEWHERE = "elsewhere"  # on another node: this one is, or may be, to blame
-ANYWHERE = "anywhere"  # it may pass
-AS_EXIT_CODE = ""  # it says nothing: the exit code decides
-
-KERNEL, CAUSE, EFFECT = range(3)
-"""The ranks of signs: the smaller explains the greater."""
-
-_BEFORE = r"^(?:[\[(][^\])\n]{1,80}[\])]:?[ \t]*){0,3}"  # the rank or the task that some launchers put before each line
-
-
-class Sign(NamedTuple):
-    """One row: what is known by these texts."""
-
-    code: str
-    again: str
-    rank: int
-    texts: Tuple[str, ...]  # regular expressions, for lines
+from .program_signs import PROGRAM_SIGNS
+from .sign_row import ANYWHERE, AS_EXIT_CODE, BEFORE, CAUSE, EFFECT, ELSEWHERE, KERNEL, NEVER, Sign
 
 
 def _xid(*numbers: int) -> str:
@@ -35,7 +17,7 @@ def _xid(*numbers: int) -> str:
 _NVLINK_XIDS = (74, *range(144, 151))
 _RESET_XIDS = (46, 62, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158)
 
-SIGNS: Tuple[Sign, ...] = (
+SIGNS: "tuple[Sign, ...]" = (
     # What the kernel says. The Xids by their action: NVIDIA's catalogue.
     Sign("GPU_LOST", ELSEWHERE, KERNEL, (_xid(79), r"NVRM: GPU .* has fallen off the bus")),
     Sign("GPU_ECC", ELSEWHERE, KERNEL, (_xid(48, 63, 64, 94, 95),)),
@@ -89,7 +71,12 @@ SIGNS: Tuple[Sign, ...] = (
         "NO_KERNEL_IMAGE",
         ELSEWHERE,
         CAUSE,
-        (r"no kernel image is available for execution on the device", r"\bCUDA_ERROR_NO_BINARY_FOR_GPU\b"),
+        (
+            r"no kernel image is available for execution on the device",
+            r"\bCUDA_ERROR_NO_BINARY_FOR_GPU\b",
+            r"FlashAttention only supports Ampere GPUs or newer",
+            r"CUDA error: invalid device function",
+        ),
     ),
     Sign(
         "GPU_BUSY",
@@ -98,7 +85,30 @@ SIGNS: Tuple[Sign, ...] = (
         (r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable", r"\bcudaErrorDevicesUnavailable\b"),
     ),
     Sign("REFUSED", NEVER, CAUSE, (r"^stoker: refused: ",)),  # frameworks/words.py
-    Sign("CPU_BUILD", NEVER, CAUSE, (r"Torch not compiled with CUDA enabled",)),
+    Sign(
+        "CPU_BUILD",
+        NEVER,
+        CAUSE,
+        (
+            r"Torch not compiled with CUDA enabled",
+            r"module 'torch\._C' has no attribute '_(?:cuda|nccl)",
+            r"Distributed package doesn't have NCCL",
+            r"torch\.cuda\.is_available\(\) is False\. If you are running on a CPU-only machine",
+            r"Cannot query accelerators? .*CPU-only",
+        ),
+    ),
+    Sign(
+        "CUDA_LIBRARY",
+        NEVER,
+        CAUSE,
+        (
+            r"\bCUDNN_STATUS_(?!SUCCESS)\w+",
+            r"\bCUBLAS_STATUS_(?!SUCCESS|ALLOC_FAILED)\w+",
+            r"cuDNN failed to initialize",
+            r"Could not create cudnn handle",
+            r"DNN library is not found",
+        ),
+    ),
     Sign("BAD_GPU_NUMBER", NEVER, CAUSE, (r"CUDA error: invalid device ordinal", r"\bCUDA_ERROR_INVALID_DEVICE\b")),
     Sign(
         "NO_GPU",
@@ -108,7 +118,12 @@ SIGNS: Tuple[Sign, ...] = (
             r"RuntimeError: No CUDA GPUs are available",
             r"Error.*no CUDA-capable device is detected",
             r"RuntimeError: Found no NVIDIA driver on your system",
-            r"RuntimeError: Unable to initialize backend '(?:cuda|gpu)'",
+            r"RuntimeError: Unable to initialize backend '(?:cuda|gpu|rocm|tpu)'",
+            r"But your machine only has: \[\]",
+            r"MisconfigurationException: No supported gpu backend found",
+            r"(?:Error|Exception): .*[Nn]o GPUs? (?:is |are )?(?:found|available|detected)",
+            r"(?:Error|Exception): .*[Nn]o CUDA GPUs? ",
+            r"NVMLError_LibraryNotFound|NVML Shared Library Not Found",
         ),
     ),
     # Memory.
@@ -153,7 +168,7 @@ SIGNS: Tuple[Sign, ...] = (
         NEVER,
         CAUSE,
         (
-            _BEFORE + r"MemoryError(?::|$)",
+            BEFORE + r"MemoryError(?::|$)",
             r"\bnumpy\.(?:_?core\._exceptions\.)?_ArrayMemoryError\b",
             r"\bstd::bad_alloc\b",
             r"DefaultCPUAllocator: (?:can't allocate|not enough) memory",
@@ -217,114 +232,44 @@ SIGNS: Tuple[Sign, ...] = (
             r"(?:BlockingIOError: \[Errno 11\]|fork(?:ing)?\b.*:) Resource temporarily unavailable",
         ),
     ),
-    # The program and what it is made of.
-    Sign(
-        "INSTALL",
-        NEVER,
-        CAUSE,
-        (
-            r"the installer ended with status \d+:",
-            r"ERROR: No matching distribution found for",
-            r"No solution found when resolving",
-            r"ERROR: Failed (?:to build|building wheel)",
-            r"error: subprocess-exited-with-error",
-            r"ERROR: ResolutionImpossible",
-            r"Failed to build `",
-            r"(?:error|ERROR): .* is not a supported wheel on this platform",
-        ),
-    ),
-    Sign(
-        "ABI",
-        NEVER,
-        CAUSE,
-        (
-            r"\bundefined symbol: ",
-            r"version `(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found",
-            r"numpy\.dtype size changed, may indicate binary incompatibility",
-            r"A module that was compiled using NumPy 1\.x cannot be run in",
-        ),
-    ),
-    Sign("MISSING_LIBRARY", ELSEWHERE, CAUSE, (r"\blib[\w.+-]+\.so[\w.]*: cannot open shared object file",)),
-    Sign(
-        "MISSING_MODULE",
-        NEVER,
-        CAUSE,
-        (
-            r"ModuleNotFoundError: No module named ",
-            r"\bpython[\d.]*: No module named ",
-            r"Error while finding module specification for ",
-            r"\.__main__; '.*' is a package and cannot be directly executed",
-        ),
-    ),
-    Sign(
-        "MISSING_NAME",
-        NEVER,
-        CAUSE,
-        (
-            _BEFORE + r"ImportError: cannot import name ",
-            _BEFORE + r"AttributeError: (?:partially initialized )?module '.*has no attribute",
-        ),
-    ),
-    Sign("SYNTAX", NEVER, CAUSE, (_BEFORE + r"(?:SyntaxError|IndentationError|TabError): ",)),
-    Sign(
-        "BAD_ARGUMENT",
-        NEVER,
-        CAUSE,
-        (
-            r": error: (?:unrecognized arguments|the following arguments are required|one of the arguments)\b",
-            r": error: argument .*: (?:invalid|expected|not allowed)",
-            r"^Error: (?:No such option|Missing (?:option|argument|parameter)|Invalid value for)\b",
-            r"FATAL Flags parsing error",
-        ),
-    ),
-    # Checkpoints and numbers.
-    Sign(
-        "CHECKPOINT_CORRUPT",
-        NEVER,
-        CAUSE,
-        (
-            r"PytorchStreamReader failed",
-            r"unexpected EOF, expected \d+ more bytes",
-            r"UnpicklingError: (?:invalid load key|pickle data was truncated)",
-            r"DataLossError:.*(?:Unable to open table file|not an sstable|[Cc]hecksum does not match)",
-            r"Unable to (?:synchronously )?open file \((?:truncated file|file signature not found)",
-            r"SafetensorError: Error while deserializing header",
-            r"zipfile\.BadZipFile: File is not a zip file",
-        ),
-    ),
-    Sign(
-        "CHECKPOINT_MISMATCH",
-        NEVER,
-        CAUSE,
-        (
-            r"Error\(s\) in loading state_dict for",
-            r"size mismatch for .*: copying a param with shape",
-            r"NotFoundError:.*Key .* not found in checkpoint",
-            r"Layer count mismatch when loading weights",
-        ),
-    ),
-    Sign(
-        "NAN",
-        NEVER,
-        CAUSE,
-        (
-            r"(?:Error|Exception): .*\bloss\b.*\b(?:is|was|became) (?:nan|NaN|inf)\b",
-            r"\bNaN loss during training\b",
-            r"\bNanLossDuringTrainingError\b",
-            r"Function '\w+' returned nan values in its",
-            r"(?:had|contains) (?:NaN|Inf)(?:s| values| and Tensor had NaN)",
-            r"FloatingPointError: .*(?:nan|NaN|overflow|invalid value)",
-            r"^Loss is nan, stopping training",
-        ),
-    ),
+    *PROGRAM_SIGNS,
     Sign("PORT_IN_USE", ANYWHERE, CAUSE, (r"\b[Aa]ddress already in use\b", r"\bEADDRINUSE\b")),
+    Sign(
+        "LOGIN",
+        NEVER,
+        CAUSE,
+        (
+            r"api_key not configured \(no-tty\)",
+            r"Cannot access gated repo|\bGatedRepoError\b|Access to model .* is restricted",
+            r"\b(?:401|403) (?:Client Error|Forbidden|Unauthorized)\b|HTTP Error 40[13]: ",
+            r"Could not find kaggle\.json|OSError: Could not find .*kaggle",
+            r"\bDefaultCredentialsError\b|\bNoCredentialsError\b|Unable to locate credentials",
+            r"Invalid (?:username or password|user token)|\bLocalTokenNotFoundError\b",
+        ),
+    ),
+    Sign(
+        "DOWNLOAD",
+        AS_EXIT_CODE,
+        CAUSE,
+        (
+            r"[Cc]ouldn't connect to 'https?://",
+            r"couldn't connect to '[^']*' to load",
+            r"\bLocalEntryNotFoundError\b|outgoing traffic has been disabled",
+            r"\b(?:429|5\d\d) (?:Client|Server) Error\b|HTTP Error (?:404|429|5\d\d)|\b404 Client Error\b",
+            r"requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout)",
+            r"urllib\.error\.URLError: (?!.*(?:name resolution|Name or service))",
+            r"\bURL fetch failure on \S+",
+            r"is not a local folder and is not a valid model identifier",
+            r"CERTIFICATE_VERIFY_FAILED",
+        ),
+    ),
     # What often follows from another sign, so these come last among the causes.
     Sign(
         "PERMISSION",
         NEVER,
         CAUSE,
         (
-            _BEFORE + r"PermissionError: \[Errno (?:1|13)\]",
+            BEFORE + r"PermissionError: \[Errno (?:1|13)\]",
             r"^(?:/\S+|\w+): .*: Permission denied$",
             r"PermissionDeniedError:",
         ),
@@ -334,7 +279,7 @@ SIGNS: Tuple[Sign, ...] = (
         NEVER,
         CAUSE,
         (
-            _BEFORE + r"FileNotFoundError: ",
+            BEFORE + r"FileNotFoundError: ",
             r"can't open file '.*': \[Errno 2\]",
             r"NotFoundError:.*No such file or directory",
             r"^(?:/\S+|\w+): .*: No such file or directory$",
@@ -358,6 +303,10 @@ SIGNS: Tuple[Sign, ...] = (
         (
             r"Watchdog caught collective operation timeout",
             r"Some NCCL operations have failed or timed out",
+            r"\bncclCommWatchdog\b",
+            r"Watchdog thread terminated with exception",
+            r"\bRendezvous(?:Timeout|Connection)Error\b",
+            r"The client socket has timed out after",
             r"Timed out waiting \d+ms for (?:send|recv) operation to complete",
             r"DistStoreError: (?:Timed out|wait timeout)",
             r"(?:wait timeout after|Timeout waiting for key:?|Socket Timeout)\b.*(?:key|store|\d+ms)",

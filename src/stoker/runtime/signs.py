@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from .sign_table import KERNEL, SIGNS, Sign
+from .sign_row import KERNEL, Sign
+from .sign_table import SIGNS
 
 MOST_LINES = 200
 """So many of the last lines of each stream are looked at."""
@@ -60,15 +61,18 @@ def plain(line: str) -> str:
 
 
 def _first(sign: Sign, text: str, start: int = 0) -> Optional[Tuple[int, str]]:
-    """Where the first line with one of the sign's texts stands, and that line."""
+    """Where the first line with one of the sign's texts stands, and that line; one of the source only if there is no other."""
     if not text or not sign.texts:
         return None
-    found = _pattern(sign).search(text, start)
-    if found is None:
-        return None
-    begin = text.rfind("\n", 0, found.start()) + 1
-    end = text.find("\n", found.end())
-    return begin, text[begin : end if end >= 0 else len(text)]
+    of_source = None
+    for found in _pattern(sign).finditer(text, start):
+        begin = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.end())
+        line = text[begin : end if end >= 0 else len(text)]
+        if not line.lstrip().startswith("raise "):
+            return begin, line
+        of_source = of_source or (begin, line)
+    return of_source
 
 
 def _pattern(sign: Sign) -> "re.Pattern[str]":

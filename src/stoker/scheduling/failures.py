@@ -7,34 +7,14 @@ runtime/signs.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 
+from .failure_row import Blame, Failure
+from .program_failures import PROGRAM_FAILURES
 
-class Blame(StrEnum):
-    """Where the trouble most likely lies."""
-
-    PROGRAM = "program"  # the user's program, or what it was asked to run on
-    HARDWARE = "hardware"  # a device is broken, or about to be
-    NODE = "node"  # the node's software or disks
-    EITHER = "either"  # the program or the node: another node tells
-    NOBODY = "nobody"  # somebody wanted it so
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One row."""
-
-    code: str
-    title: str  # a sentence's beginning, in lower case
-    fix: str  # what to do
-    blame: Blame = Blame.PROGRAM
+__all__ = ["FAILURES", "Blame", "Failure", "of_exit_code"]
 
 
 _RESUME = "have it write checkpoints, and say --resumable"
-_OWN_ENVIRONMENT = (
-    "its packages are those of the Python that it runs on: stoker run uses Stoker's own for a bare `python`"
-)
 
 _ROWS = (
     # Somebody wanted it so
@@ -112,11 +92,20 @@ _ROWS = (
     Failure(
         "NO_GPU",
         "the program found no GPU",
-        "ask for one: --gpus 1; if it did, see nvidia-smi on the node",
+        "ask for one: --gpus 1; if it did, let CUDA_VISIBLE_DEVICES be, and see nvidia-smi on the node",
         Blame.EITHER,
     ),
     Failure("REFUSED", "what was asked for cannot be made true for this program", "do what the line above says"),
-    Failure("CPU_BUILD", "the framework was built without CUDA", f"install its CUDA build; {_OWN_ENVIRONMENT}"),
+    Failure(
+        "CPU_BUILD",
+        "the program asks for CUDA, and the framework here is built without it",
+        "have it run on the CPU (device='cpu', backend='gloo'); or ask for GPUs (--gpus 1) and its CUDA build: --with torch",
+    ),
+    Failure(
+        "CUDA_LIBRARY",
+        "cuDNN or cuBLAS failed",
+        "most often the GPU's memory is full: a smaller batch, nobody else on the GPU (nvidia-smi); else a build for this driver",
+    ),
     Failure(
         "BAD_GPU_NUMBER",
         "the program uses a GPU that it does not have",
@@ -193,48 +182,7 @@ _ROWS = (
         "use fewer data workers; OMP_NUM_THREADS=1; raise the limit: ulimit -u",
         Blame.EITHER,
     ),
-    # The program and what it is made of
-    Failure(
-        "INSTALL",
-        "its packages could not be installed",
-        "ask for other versions, or for another Python with --python VERSION; the lines above are the installer's own",
-    ),
-    Failure(
-        "ABI",
-        "a library does not fit the others",
-        "install builds that belong together: one Python, one CUDA, one NumPy",
-    ),
-    Failure(
-        "MISSING_LIBRARY",
-        "a system library is missing",
-        "install it on the node, or bring it with a package",
-        Blame.EITHER,
-    ),
-    Failure("MISSING_MODULE", "a Python module is missing", f"name it in setup.py, or install it; {_OWN_ENVIRONMENT}"),
-    Failure(
-        "MISSING_NAME",
-        "a module lacks what the program takes from it",
-        "install the version that the program was written for",
-    ),
-    Failure(
-        "SYNTAX", "the program is no valid Python here", "check it with the same Python: python -m py_compile FILE"
-    ),
-    Failure(
-        "BAD_ARGUMENT",
-        "the program does not take these arguments",
-        "check what stands after `--`; a training job gets --job-dir, too, if it has one",
-    ),
-    Failure(
-        "CHECKPOINT_CORRUPT",
-        "a checkpoint cannot be read",
-        "remove it, and go on from the one before; write to a temporary name, then rename",
-    ),
-    Failure(
-        "CHECKPOINT_MISMATCH",
-        "a checkpoint is of another model",
-        "use an empty job directory, or the model that wrote it",
-    ),
-    Failure("NAN", "the numbers became NaN or infinite", "lower the learning rate, clip gradients, check the data"),
+    *PROGRAM_FAILURES,
     Failure(
         "PORT_IN_USE",
         "a port was taken",
@@ -268,7 +216,8 @@ _ROWS = (
     Failure(
         "COLLECTIVE",
         "the replicas could not talk to each other",
-        "see the first error of the other replicas; NCCL_DEBUG=INFO tells more",
+        "see the first error of the other replicas; NCCL_DEBUG=INFO tells more; NCCL_SOCKET_IFNAME, if set, has to name an"
+        " interface of each node",
         Blame.EITHER,
     ),
     Failure(
