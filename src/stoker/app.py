@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from stoker.engines.base import ElasticEngine, ServedEngine
 from stoker.engines.local.engine import LocalEngine
 from stoker.engines.local.isolation import Isolation, detect
 from stoker.engines.local.machine import this_machine, with_slots
+from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Driver
@@ -150,7 +150,7 @@ def _tied(
         runtime=runtime,
         server_url=url,
         token=tokens.of_attempt,
-        uv=_find_uv(),
+        uv=find_uv(),
         isolation=isolation,
         keep_runs_days=config["keep_runs_days"],
         kept=logs.kept_for_good,
@@ -316,12 +316,6 @@ def make_files(config: Config, isolation: Isolation) -> Files:
         job_folders=isolation.folders,
         user_of=isolation.user_of,
     )
-
-
-def _find_uv() -> str:
-    """uv, which came with Stoker."""
-    beside = Path(sys.executable).with_name("uv")
-    return str(beside) if beside.exists() else shutil.which("uv") or "uv"
 
 
 def _clock_problem(ahead_seconds: float) -> str:

@@ -232,7 +232,12 @@ SETTINGS: tuple[Setting, ...] = (
         "auto",
         "Where other buckets are: `here` below home, or in the `cloud`; `auto`: here unless there are cloud credentials.",
     ),
-    Setting("runtimes", _table, {}, "Python interpreters for runtimeVersion: version → path. Default: Stoker's own."),
+    Setting(
+        "runtimes",
+        _table,
+        {},
+        "Python interpreters for runtimeVersion: version → path. Others are made where they can be (docs/running.md).",
+    ),
     Setting(
         "images",
         _table,
@@ -241,7 +246,12 @@ SETTINGS: tuple[Setting, ...] = (
         " interpreter and entry point, such as"
         " `/opt/env/bin/python -m trainer.task`.",
     ),
-    Setting("strict_runtimes", _flag, False, "Refuse a runtimeVersion that `runtimes` does not have."),
+    Setting(
+        "strict_runtimes",
+        _flag,
+        False,
+        "Refuse a runtimeVersion that can neither be had from `runtimes` nor be made here.",
+    ),
 )
 
 SECRETS = frozenset({"token"})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -56,6 +59,23 @@ def test_requirements_of_the_folder_are_installed_once(server: Server, tmp_path:
     assert first.stderr.count("installed mylibrary==1.0") == 1, "one replica installs for both"
     second = server.cli("run", f"--job-dir={tmp_path}/second", "--", "python", "train.py", cwd=tmp_path)
     assert "has 1.0" in second.stdout and "installed" not in second.stderr
+
+
+def test_a_training_job_brings_the_requirements_beside_its_package(
+    server: Server, tmp_path: Path, wheels: Path
+) -> None:
+    (tmp_path / "trainer").mkdir()
+    (tmp_path / "trainer" / "__init__.py").touch()
+    (tmp_path / "trainer" / "task.py").write_text("import mylibrary\nprint('has', mylibrary.version)\n")
+    file = next(wheels.glob("mylibrary-1.0-*.whl"))
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(wheels))
+    flags = ("--package-path=trainer", "--module-name=trainer.task", "--region=us-central1", "--stream-logs")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as index:
+        threading.Thread(target=index.serve_forever, daemon=True).start()
+        (tmp_path / "requirements.txt").write_text(f"mylibrary @ http://127.0.0.1:{index.server_port}/{file.name}\n")
+        done = server.cli("jobs", "submit", "training", "brings", *flags, cwd=tmp_path)
+        index.shutdown()
+    assert "has 1.0" in done.stdout and "environment: requirements.txt (1 requirement)" in done.stderr, done.stderr
 
 
 def test_an_empty_environment_of_a_version(server: Server, tmp_path: Path, wheels: Path) -> None:

@@ -24,6 +24,7 @@ from stoker.core.errors import BadSpec, NotFound, StokerError, TooLarge, Unsuppo
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.engines.local.isolation import Isolation
+from stoker.engines.local.pythons import find_uv, surroundings
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs
@@ -99,7 +100,7 @@ def access_of(request: Request) -> Access:
 def site_rules(site: Services) -> SiteRules:
     """What this site's settings add to the rules."""
     return SiteRules(
-        runtime_versions=frozenset(site.config["runtimes"]),
+        runtimes=surroundings(site.config["runtimes"], find_uv()),
         strict_runtimes=site.config["strict_runtimes"],
         grace_seconds=site.config["grace_seconds"],
         hang_seconds=site.config["hang_seconds"],

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from stoker.core.errors import Violation
+from stoker.core.runtimes import Surroundings
 from stoker.core.spec import JobSpec, Limits, Program
 
 from .proto_json import snake
@@ -23,7 +24,7 @@ Whole = Mapping[str, Any]
 class SiteRules:
     """What the site adds to the rules."""
 
-    runtime_versions: frozenset[str] = frozenset()
+    runtimes: Surroundings = field(default_factory=Surroundings)
     strict_runtimes: bool = False
     grace_seconds: float = 30.0
     hang_seconds: float = 3600.0

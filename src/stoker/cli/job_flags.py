@@ -134,6 +134,15 @@ def job_flags(function: Function) -> Function:
         click.option(
             "--packages", help="Archives, comma-separated: local ones are uploaded, gs:// ones used as they are."
         ),
+        click.option(
+            "--requirements",
+            multiple=True,
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Install what this file lists.  [default: requirements.txt beside the package, without a setup.py there]",
+        ),
+        click.option(
+            "--with", "with_packages", multiple=True, metavar="PACKAGE", help="Install this as well; repeatable."
+        ),
         click.option("--staging-bucket", help="Where packages go, if there is no --job-dir."),
         click.option(
             "--job-dir", help="gs://BUCKET/…: for checkpoints and models; handed to the program as --job-dir."

@@ -98,9 +98,11 @@ def the_project(project: str | None) -> str:
 def site_rules() -> SiteRules:
     """What this site's settings add to the rules of a job."""
     from stoker.api.translation import SiteRules
+    from stoker.engines.local.pythons import find_uv, surroundings
 
     settings = config()
-    return SiteRules(runtime_versions=frozenset(settings["runtimes"]), strict_runtimes=settings["strict_runtimes"])
+    runtimes = surroundings(settings["runtimes"], find_uv())
+    return SiteRules(runtimes=runtimes, strict_runtimes=settings["strict_runtimes"])
 
 
 def accelerator(text: str) -> str:

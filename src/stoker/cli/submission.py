@@ -50,6 +50,8 @@ def submit(
             body,
             packages=[part for part in (flags.get("packages") or "").split(",") if part],
             package_path=flags.get("package_path"),
+            requirements=flags.get("requirements") or (),
+            with_packages=flags.get("with_packages") or (),
             staging_bucket=flags.get("staging_bucket") or "",
             progress=shown_progress(),
         )
@@ -58,7 +60,7 @@ def submit(
         raise located(error, file) from None
     details = client.details(project, job["jobId"])
     show.done(f"{job['jobId']} is queued in project {project}: {machines_line(details)}")
-    for line in where(details):
+    for line in (*map("  {}".format, details["notes"]), *where(details)):
         show.note(line)
     if stream_logs:
         return job, follow(client, project, job["jobId"])
@@ -95,12 +97,15 @@ def dry_run(
             body,
             packages=named,
             package_path=flags.get("package_path"),
+            requirements=flags.get("requirements") or (),
+            with_packages=flags.get("with_packages") or (),
             staging_bucket=flags.get("staging_bucket") or "",
             progress=shown_progress(),
         )
         training = body.get("trainingInput")
         uris = training.get("packageUris") if isinstance(training, dict) else None
-        are_local = bool(flags.get("package_path") or any("://" not in part for part in named))
+        are_made = flags.get("package_path") or flags.get("requirements") or flags.get("with_packages")
+        are_local = bool(are_made or any("://" not in part for part in named))
         uploads = [uri for uri in uris if uri not in named] if are_local and isinstance(uris, list) else []
         found = client.dry_run(project, body, uploads=uploads, rehearse=rehearse)
     except (BadSpec, NotReady) as error:

@@ -115,14 +115,14 @@ def _asked_python(asked: str) -> str:
 def _requirements(files: Sequence[Path], inline: Mapping[str, object], folder: Path) -> tuple[list[str], str]:
     """The lines, and what they come from."""
     if files:
-        found = [line for file in files for line in _lines_of(file)]
+        found = [line for file in files for line in lines_of(file)]
         return found, ", ".join(map(str, files))
     if inline:
         return _listed(inline.get("dependencies", []), "the script's inline metadata"), "inline metadata"
     if os.path.isfile(folder / "uv.lock"):
         return _locked(folder), "uv.lock"
     if os.path.isfile(folder / "requirements.txt"):
-        return list(_lines_of(folder / "requirements.txt")), "requirements.txt"
+        return list(lines_of(folder / "requirements.txt")), "requirements.txt"
     if os.path.isfile(folder / "pyproject.toml"):
         project = _toml((folder / "pyproject.toml").read_text(encoding="utf-8"), "pyproject.toml").get("project", {})
         dependencies = project.get("dependencies", []) if isinstance(project, dict) else []
@@ -144,7 +144,7 @@ def _inline_metadata(command: Sequence[str], folder: Path) -> Mapping[str, objec
     return _toml(text, script.name) if blocks else {}
 
 
-def _lines_of(file: Path, depth: int = 0) -> Iterator[str]:
+def lines_of(file: Path, depth: int = 0) -> Iterator[str]:
     """The lines of a requirements file, and of those that it names, without comments."""
     try:
         text = file.read_text(encoding="utf-8")
@@ -155,7 +155,7 @@ def _lines_of(file: Path, depth: int = 0) -> Iterator[str]:
         line = _COMMENT.sub("", raw).strip()
         nested = _NESTED.fullmatch(line)
         if nested and depth < _DEEPEST:
-            yield from _lines_of(file.parent / nested[1].strip(), depth + 1)
+            yield from lines_of(file.parent / nested[1].strip(), depth + 1)
         elif line:
             _check(line, f"{file.name} line {number}")
             yield line

@@ -39,6 +39,8 @@ _OF_ALL: Mapping[str, a.Reader[Any]] = {
     "hang_seconds": a.an_amount,
     "hold_seconds": a.an_amount,
     "max_retries": a.a_count,
+    "requirements": a.a_path,
+    "with_packages": a.words,
     **dict.fromkeys(("distribute", "precision", "learning_rate_rule", "checkpoints"), a.a_text),
 }
 _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
@@ -51,8 +53,6 @@ _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
     "max_running_seconds": a.above_zero,
     "folder": a.a_path,
     "python": a.a_text,
-    "requirements": a.a_path,
-    "with_packages": a.words,
 }
 _OF_TRAINING: Mapping[str, a.Reader[Any]] = {
     "module": a.a_text,
@@ -164,7 +164,7 @@ def submit(
         folder: what it runs in a copy of; the current one, without it. Version control, virtual environments and caches
             stay behind; it is sent only if it has changed.
         python: an interpreter's path, or a version ("3.12"); "stoker" for Stoker's own. requirements: a file of packages, and
-            with_packages: more of them. Without these, as `stoker run` does (docs/running.md).
+            with_packages: more of them, for a training job, too. Without these, as `stoker run` does (docs/running.md).
 
     Of a training job:
         module: what to run, `trainer.task`. package_path: the folder of its package. packages: more archives, local ones or
@@ -274,6 +274,8 @@ def _training(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
             body,
             packages=asked.get("packages", ()),
             package_path=asked.get("package_path"),
+            requirements=[asked["requirements"]] if asked.get("requirements") else [],
+            with_packages=asked.get("with_packages", ()),
             staging_bucket=asked.get("staging_bucket", ""),
             progress=progress,
         )

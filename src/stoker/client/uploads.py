@@ -17,6 +17,7 @@ from stoker.core.ids import BUCKET_NAME
 
 from .packaging import Tree, pack_folder, pack_trainer, shown_files, shown_size, without
 from .program_check import check_module
+from .requirements_wheel import make_wheel, requirements_of
 
 SOURCE_BUCKET = "gs://stoker-source"
 DEFAULT_STAGING = "gs://stoker-staging"
@@ -100,23 +101,32 @@ def upload_packages(
     *,
     packages: Sequence[str] = (),
     package_path: Path | None = None,
+    requirements: Sequence[Path] = (),
+    with_packages: Sequence[str] = (),
     staging_bucket: str = "",
     progress: Progress,
 ) -> None:
     """Upload the local archives of `packages` and what is packed of `package_path`, and put all addresses into the Job.
 
-    In gcloud's order, the trainer last: what it needs is then installed before it. Raises BadSpec.
+    In gcloud's order, the trainer last: what it needs is then installed before it. `requirements` and `with_packages` become one
+    more archive (requirements_wheel.py). Raises BadSpec.
     """
     uris, local = [part for part in packages if "://" in part], [Path(part) for part in packages if "://" not in part]
     _check_packages(local)
     training = body["trainingInput"]
-    if not isinstance(training, dict) or not (packages or package_path):
+    lines, whose = requirements_of(package_path, requirements, with_packages)
+    if not isinstance(training, dict) or not (packages or package_path or lines):
         return  # nothing to add; what is wrong with the job, the server says
+    if not (packages or package_path):
+        uris = list(training.get("packageUris") or [])  # as the job file names them
     module = training.get("pythonModule")
     if package_path and not packages and isinstance(module, str) and os.path.isfile(package_path / "__init__.py"):
         check_module(module, package_path)  # it may be in another of the packages
     base = _staging(training, staging_bucket, body["jobId"])
     with tempfile.TemporaryDirectory(prefix="stoker-") as folder:
+        if lines:
+            progress.begins(f"environment: {whose} ({len(lines)} requirement{'s' if len(lines) > 1 else ''})")
+            local.insert(0, make_wheel(lines, Path(folder)))
         digests = [_digest(local)] if local else []
         if package_path:
             progress.begins(f"packing {package_path}")

@@ -74,7 +74,9 @@ def _command(job: Job, group: Group, surroundings: Surroundings) -> tuple[str, .
     elif program.command:
         return program.command  # a plain command is run as it was typed
     else:
-        start, args = (surroundings.python, "-m", module), group.args or program.args
+        is_made = program.environment.python and not program.environment.is_path  # its own come first on PATH
+        python = "python" if is_made else surroundings.python
+        start, args = (python, "-m", module), group.args or program.args
     is_told = surroundings.job_dir and job.spec.convention is Convention.AI_PLATFORM
     return (*start, *args, *(("--job-dir", surroundings.job_dir) if is_told else ()))
 

@@ -25,6 +25,7 @@ from typing import IO, Callable, Dict, Iterator, List, Sequence
 
 from .archive import check_package
 from .errors import CannotStart
+from .interpreters import homes_of
 from .no_links import open_path
 from .processes import signal_group
 from .sandbox import Sandbox
@@ -37,6 +38,7 @@ _ADVICE = (
     "no set of packages fits: ask for other versions in the requirements, or for another Python by --python VERSION"
 )
 _LOOK_SECONDS = 0.1
+_MOST_NAMES = 12  # that are said
 
 
 class InstallFailed(CannotStart):
@@ -57,6 +59,7 @@ class Installer:
         self._target = ""
         self._readable: List[str] = []  # a source distribution runs code of the user's when it is installed
         self.base: List[str] = []  # of the interpreter, where we have made it
+        self._beneath: List[str] = []  # where that comes from
 
     def make_interpreter(self, version: str, cache: str) -> str:
         """The interpreter of an environment for this version of Python that holds nothing; what follows is installed over it.
@@ -69,12 +72,21 @@ class Installer:
                 started = time.monotonic()
                 self._target = found.folder
                 self._begin_anew(found.folder)
-                self._run(["venv", "--no-project", "--python", version, found.folder])
+                here = self._find(version)
+                self._readable = list(homes_of(here)) if here else []
+                self._run(["venv", "--no-project", "--python", here or version, found.folder])
                 found.finish()
                 self._say(f"made an environment for Python {version} in {time.monotonic() - started:.1f} s")
         self._python = os.path.join(found.folder, "bin", "python")
         self.base = [found.folder]
+        self._beneath = list(homes_of(self._python))
         return self._python
+
+    def _find(self, version: str) -> str:
+        """An interpreter of this machine; empty if there is none. Looked for outside of the sandbox, which hides most of them."""
+        command = [self._uv, "python", "find", "--no-project", version]
+        found = subprocess.run(command, cwd="/", env=self._environment(), capture_output=True, text=True)
+        return found.stdout.strip() if found.returncode == 0 else ""
 
     def prepare(self, packages: Sequence[str], cache: str, requirements: Sequence[str] = ()) -> str:
         """The folder to put on PYTHONPATH; empty if there are neither packages nor requirements.
@@ -97,12 +109,13 @@ class Installer:
                 with open(file, "w", encoding="utf-8") as lines:
                     lines.write("".join(f"{line}\n" for line in requirements))
                 os.chmod(file, 0o644)  # read as the user that programs run as
-                self._readable += [*self.base, file]
+                self._readable += [*self._beneath, *self.base, file]
                 new = self._install_twice(packages, found.folder, file if requirements else "")
                 found.finish()
                 if packages or new:
-                    names = ", ".join([*map(os.path.basename, packages), *new])
-                    self._say(f"installed {names} in {time.monotonic() - started:.1f} s")
+                    names = [*map(os.path.basename, packages), *new]
+                    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+                    self._say(f"installed {', '.join(names[:_MOST_NAMES])}{more} in {time.monotonic() - started:.1f} s")
         return found.folder
 
     def _wait_for(self, lock: IO[str]) -> None:
@@ -127,7 +140,8 @@ class Installer:
             try:
                 new = self._install_requirements(folder, requirements_file) if requirements_file else []
                 for package in packages:
-                    self._pip([*_build_options(package), "--target", folder, "--no-deps", "--reinstall", package])
+                    options = [] if self.base else _build_options(package)  # an empty environment has no setuptools
+                    self._pip([*options, "--target", folder, "--no-deps", "--reinstall", package])
                 missing = self._missing(folder) if packages else []
                 if missing:
                     self._pip(["--target", folder, "--no-deps", *missing])

@@ -22,6 +22,7 @@ from stoker.api.times import timestamp
 from stoker.api.translation import SiteRules
 from stoker.core.errors import BadSpec, Unimplemented
 from stoker.core.job import Job
+from stoker.core.runtimes import Surroundings
 from stoker.core.spec import Group, JobSpec, Limits, Machine, Program
 from stoker.core.states import JobState
 from stoker.store.base import Listed
@@ -282,9 +283,12 @@ def test_what_is_not_served_yet_says_so(part: str) -> None:
 
 
 def test_strict_runtimes() -> None:
-    strict = SiteRules(strict_runtimes=True, runtime_versions=frozenset({"2.11", "1.15"}))
+    here = Surroundings({"2.11": "/a/python", "1.15": "/b/python"}, "3.11", "2.21.0", lambda: frozenset({"3.11"}))
+    strict = SiteRules(strict_runtimes=True, runtimes=here)
     assert wrong(a_job_body(), strict) == {}
-    assert "1.15, 2.11" in wrong(a_job_body(runtimeVersion="2.3"), strict)["runtime_version"]
+    told = wrong(a_job_body(runtimeVersion="2.3"), strict)["runtime_version"]
+    assert "TensorFlow 2.3, which exists for Python 3.7 to 3.8; here is Python 3.11, with TensorFlow 2.21.0" in told
+    assert "uv python install 3.8" in told and "stoker config set runtimes 2.3=" in told
     assert wrong(a_job_body(runtimeVersion="2.3")) == {}
 
 

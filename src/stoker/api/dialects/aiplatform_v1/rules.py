@@ -11,6 +11,7 @@ from stoker.api.rules import module_problems, packages
 from stoker.api.shapes import LONGEST_NAME, MOST_REPLICAS, Asked, shape_violations
 from stoker.api.translation import SiteRules, Whole, seconds, value_at
 from stoker.core.errors import Violation
+from stoker.core.runtimes import choose
 from stoker.hardware.rules import RoleRequest
 
 PREFIX = {"chief": "master", "worker": "worker", "ps": "parameterServer", "evaluator": "evaluator"}
@@ -78,9 +79,10 @@ def a_runtime(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
         yield "an image brings its own runtime: give one of the two, not both"
     elif version(value) is None:
         yield f"{value!r} is not a version like 2.11"
-    elif site.strict_runtimes and value not in site.runtime_versions:
-        known = ", ".join(sorted(site.runtime_versions)) or "none"
-        yield f"{value} is not configured here; there are: {known}"
+    elif site.strict_runtimes and value not in site.runtimes.configured:
+        chosen = choose(value, whole.get("pythonVersion", ""), site.runtimes)
+        if chosen.problem:
+            yield f"{chosen.problem}. What would do: {chosen.fix}"
 
 
 def a_python(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:

@@ -10,6 +10,7 @@ from stoker.api.proto_json import snake_keys
 from stoker.api.rules import a_directory, a_disk, a_disk_size, a_priority, some_time
 from stoker.api.shapes import checked, machine_of
 from stoker.api.translation import Row, SiteRules, Whole, anything, seconds, spec_of, targets_of
+from stoker.core.runtimes import choose
 from stoker.core.spec import Group, JobSpec
 from stoker.hardware.rules import Shape
 
@@ -59,6 +60,9 @@ def training_spec(whole: Whole, site: SiteRules) -> tuple[JobSpec, tuple[Shape, 
     targets["primary_name"] = _primary_name(whole, image)
     targets["limits.grace_seconds"] = site.grace_seconds
     targets["limits.hang_seconds"] = site.hang_seconds
+    if not image:
+        chosen = choose(targets.get("program.runtime", ""), targets.get("program.python", ""), site.runtimes)
+        targets["program.environment"] = chosen.environment
     shapes, _ = checked(r.asked_of_hardware(whole))
     groups = tuple(_group(shape, targets, image) for shape in shapes)
     return spec_of(targets, groups=groups, told=json.dumps(snake_keys(whole))), shapes

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from stoker.api.services import Services
+from stoker.api.services import Services, site_rules
 from stoker.api.stream import exit_code, reason, replicas_up
 from stoker.core.errors import StokerError
 from stoker.core.ids import replica_name, split_job_id
 from stoker.core.job import Attempt, Job, Replica
+from stoker.core.runtimes import choose
 from stoker.core.spec import WHOLE_DEVICE_MILLI, Group, Machine
 from stoker.core.states import FINAL_JOB_STATES, ReplicaState, Standing
 from stoker.scheduling.doctor import is_held
@@ -61,7 +62,16 @@ def _notes(site: Services, job: Job) -> list[str]:
     """What the user should know of limits that are none."""
     machines = [group.machine for group in job.spec.groups]
     is_loose = any(machine.memory_limit_bytes for machine in machines) and not site.isolation.holds_memory
-    return [SHARES] * any(map(is_share, machines)) + [MEMORY] * is_loose
+    return [SHARES] * any(map(is_share, machines)) + [MEMORY] * is_loose + _runtime_notes(site, job)
+
+
+def _runtime_notes(site: Services, job: Job) -> list[str]:
+    """That a runtime version was asked for, and something else runs it."""
+    program = job.spec.program
+    if not program.runtime or program.environment.python:
+        return []
+    chosen = choose(program.runtime, program.python, site_rules(site).runtimes)
+    return [f"{chosen.problem}; it runs on Stoker's own. What would do: {chosen.fix}"] if chosen.problem else []
 
 
 def row(listed: Listed) -> JobRow:
