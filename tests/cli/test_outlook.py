@@ -63,6 +63,7 @@ def moments(*later: float | None) -> dict[str, float | None]:
         (moments(HOUR, 2 * HOUR, None), "about 14:00 (13:00 at the earliest; how late is not known)"),
         (moments(HOUR, None, None), "not before 13:00"),
         (moments(None, None, None), "not known"),
+        (moments(None, None, HOUR), "not known yet; 13:00 at the latest"),
     ],
 )
 def test_intervals(at: dict[str, float | None], words: str) -> None:

@@ -48,6 +48,8 @@ def about(at: Row, now: float) -> str:
     """An interval of moments: `about 14:10 (13:55 to 14:40)`."""
     low, middle, high = at["low"], at["middle"], at["high"]
     if middle is None:
+        if low is None and high is not None:
+            return f"not known yet; {clock(high, now)} at the latest"
         return f"not before {clock(low, now)}" if low is not None else "not known"
     if middle <= now + 1:
         return "now" if high is not None and high <= now + 1 else "in a moment" + _until(high, now)
@@ -102,6 +104,8 @@ def planned(found: Row) -> Iterator[str]:
     now, project = time.time(), found["project"]
     start = found["starts"]
     when = f"would start {_soon(about(start['at'], now), found['is_free'])}" if start else "would be queued"
+    if start and _is_unknown(start):
+        when = "would wait, how long is not known"
     yield f"{found['name']} {when}." + (f" It would wait: {found['reason']}." if found["reason"] else "")
     yield f"  machines {_machines(found['machines'])}"
     if found["places"]:
@@ -136,6 +140,11 @@ def _waiting(found: Row, project: str, now: float) -> Iterator[str]:
         yield f"  → {found['action']}"
 
 
+def _is_unknown(start: Row) -> bool:
+    """Whether nothing like what it waits for has run here."""
+    return start["at"]["middle"] is None and not start["draws"]
+
+
 def _starts(start: Row, project: str, now: float) -> Iterator[str]:
     yield f"  starts   {_when(start, project, now)}"
     yield f"           {start['basis']}"
@@ -143,6 +152,9 @@ def _starts(start: Row, project: str, now: float) -> Iterator[str]:
 
 def _when(start: Row, project: str, now: float) -> str:
     at = start["at"]
+    if _is_unknown(start):
+        text = about(at, now)
+        return text + (f"; {_name(start['waits_for'], project)} has to end" if start["waits_for"] else "")
     if at["middle"] is None:
         text = f"not before {clock(start['played_until'], now)}: so far it was played"
     else:
@@ -153,6 +165,8 @@ def _when(start: Row, project: str, now: float) -> str:
 def _sooner(what_if: Sequence[Row], now: float) -> Iterator[str]:
     label = "sooner"
     for found in what_if:
+        if found["starts"]["at"]["middle"] is None:
+            continue
         sooner = f", {duration(found['sooner_seconds'])} sooner" if found["sooner_seconds"] else ""
         yield f"  {label:8} {found['text']}: {about(found['starts']['at'], now)}{sooner}"
         label = ""

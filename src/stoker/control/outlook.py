@@ -16,7 +16,7 @@ from stoker.core.node import Node
 class Interval:
     """Where a figure likely lies: one in ten is below `low`, half below `middle`, nine in ten below `high`.
 
-    None: beyond what was looked at.
+    None: beyond what was looked at. With `high` alone nothing is known but that bound.
     """
 
     low: float | None
@@ -43,7 +43,7 @@ class Start:
     """When a waiting job will likely get its machines."""
 
     at: Interval
-    draws: int  # how often the future was played
+    draws: int  # how often the future was played; 0: it is not known, whatever was played
     not_started: int  # in so many of them it had not started at `played_until`
     played_until: float  # the moment up to which every draw was played that had not started it
     basis: str
@@ -64,6 +64,7 @@ class Holder:
     since: float
     ends: Interval
     basis: str
+    is_known: bool = True  # of jobs like it; else its end is bounded by its limit alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

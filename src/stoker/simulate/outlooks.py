@@ -19,6 +19,7 @@ from stoker.scheduling.scheduler import Scheduler
 from stoker.scheduling.settle import force_after_seconds
 from stoker.store.base import Store
 
+from .agreed import agreed, unknown
 from .estimate import MOST_PLAYED, Line, estimate
 from .forecast import Budget
 from .future import Now, adopted
@@ -27,6 +28,7 @@ from .what_if import replace_job, what_ifs
 
 REMEMBERED_SECONDS = 30 * 86400.0
 MOST_REMEMBERED = 20_000
+NOT_KNOWN = "nothing like it has run here: only its limit is known"
 MOST_AHEAD = 10
 MOST_HOLDERS = 20
 FRESH_SECONDS = 2.0
@@ -100,14 +102,16 @@ class PlayedOutlooks:
         # 2. As it will likely be.
         now = replace(here, world=adopted(world, at))
         start = estimate(now, job, self.budget.part(0.6), line)
+        holders = self._holders(world, job, reason, scheduler, known, at) if reason else ()
+        ahead = tuple(other.id for other in line.ahead[:MOST_AHEAD])
         return Outlook(
             at=at,
             position=world.position,
             reason=reason,
-            ahead=tuple(other.id for other in line.ahead[:MOST_AHEAD]),
-            start=start,
+            ahead=ahead,
+            start=agreed(start, holders, ahead, at),
             runs=runs,
-            holders=self._holders(world, job, reason, scheduler, known, at) if reason else (),
+            holders=holders,
             quota=_quota(job, reason, self.rules, scheduler),
             what_if=what_ifs(now, job, start, self._history, self.budget.part(0.4)),
         )
@@ -130,13 +134,15 @@ class PlayedOutlooks:
 
     def _holder(self, job: Job, attempt: Attempt | None, at: float) -> Holder:
         assert attempt is not None
-        ends, basis = _ends(job, attempt, expected_runs(job, attempt, self._history, at), at)
+        runs = expected_runs(job, attempt, self._history, at)
+        ends, basis = _ends(job, attempt, runs, at)
         return Holder(
             job=job.id,
             accelerators=job.spec.accelerator_milli / 1000,
             since=attempt.placed_at,
             ends=ends,
             basis=basis,
+            is_known=ends.middle is not None,
         )
 
     # Following the story
@@ -172,6 +178,8 @@ def _ends(job: Job, attempt: Attempt, runs: Runs, at: float) -> tuple[Interval, 
     if attempt.state is AttemptState.STOPPING and attempt.stopping_at is not None:
         last = max(at, attempt.stopping_at + force_after_seconds(job))
         return Interval(low=at, middle=at, high=last), "it is being stopped"
+    if not runs.known_runs:
+        return unknown((attempt.started_at or at) + job.spec.limits.running_seconds), NOT_KNOWN
     began = attempt.placed_at - job.held_seconds  # as if it had run in one go
     return runs.seconds.later(began), runs.basis
 

@@ -22,17 +22,34 @@ def test_who_waits_for_whom(served: Cli, server: Server) -> None:
         lines = served("why", "why_waits").out.splitlines()
         assert lines[0].startswith("why_waits waits: needs 10 × 4 NVIDIA_TESLA_T4")
         assert any(line.startswith("  held by  why_holds (40 GPUs, ends ") for line in lines)
-        assert any(line.startswith("  starts   ") and line.endswith(", when why_holds ends") for line in lines)
+        (starts,) = (line for line in lines if line.startswith("  starts   "))
+        assert starts.startswith("  starts   not known yet; ") and starts.endswith(
+            " at the latest; why_holds has to end"
+        )
         found = json.loads(served("why", "why_waits", "--json").out)
-        assert found["held_by"] == ["local/why_holds"] and found["starts"]["draws"] > 0
+        assert found["held_by"] == ["local/why_holds"] and found["starts"]["at"] == found["holders"][0]["ends"]
         assert served("why", "why_holds").out.splitlines()[1].startswith("  ends     ")
         why = Explanation.of(server.client.explain("local", "why_waits"))
-        assert why.starts is not None and why.starts.low is not None and why.queue == "default"
+        assert why.starts is not None and why.starts.high is not None and why.queue == "default"
         planned = served("run", "--dry-run", *GPU, "--workers", "9", "--", "true")
-        assert " would start " in planned.out and "behind   why_waits" in planned.out
+        assert " would wait, how long is not known." in planned.out and "behind   why_waits" in planned.out
     finally:
         for name in ("why_waits", "why_holds"):
             server.client.cancel("local", name)
+
+
+def test_a_success_says_what_it_cost_how_it_trained_and_where_its_files_are(served: Cli, server: Server) -> None:
+    steps = "import stoker\nfor n in range(3): stoker.step(loss=0.5 / (n + 1))"
+    body = {"command": ["python", "-c", steps], "job_dir": "gs://mine/why_done"}
+    server.client.run("local", {"name": "why_done", **body})
+    wait_until(lambda: server.client.details("local", "why_done")["state"] == "SUCCEEDED")
+    lines = served("why", "why_done").out.splitlines()
+    assert lines[0].startswith("why_done is SUCCEEDED, ended ")
+    assert any(line.startswith("  ran      ") for line in lines) and any(
+        line.startswith("  costs    ") for line in lines
+    )
+    assert any(line.startswith("  trained  3 steps") and "loss 0.1667" in line for line in lines), lines
+    assert any("files of gs://mine/why_done are in" in line for line in lines)
 
 
 def test_a_dry_run_of_a_command_writes_nothing(served: Cli, server: Server) -> None:
