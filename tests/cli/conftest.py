@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,3 +109,28 @@ if "--job-dir" in sys.argv:
         file.write("trained")
 sys.exit(int(os.environ.get("CODE", "0")) if "--fail" not in sys.argv else 7)
 """
+
+
+def on_a_terminal(server: Server, *words: str, **environment: str) -> str:
+    """What a command writes on a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stoker.cli.main", *words],
+        env={**{k: v for k, v in server.environment.items() if k != "NO_COLOR"}, "TERM": "xterm", **environment},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            block = os.read(ours, 4096)
+        except OSError:
+            break  # the other side has ended
+        if not block:
+            break
+        seen += block
+    os.close(ours)
+    process.wait()
+    return seen.decode().replace("\r\n", "\n")

@@ -82,8 +82,9 @@ def test_only_what_is_surely_no_text_is_read_as_something_else(tmp_path: Path, t
     assert read(tmp_path, f"value: {text}\n").body == {"value": value}
 
 
-def test_an_empty_file_asks_for_nothing(tmp_path: Path) -> None:
-    assert read(tmp_path, "").body == read(tmp_path, "# nothing\n---\n").body == {}
+@pytest.mark.parametrize("text", ["", "# nothing\n---\n", "\n\n", "null\n"])
+def test_an_empty_file_is_no_job(tmp_path: Path, text: str) -> None:
+    assert refused(tmp_path, text) == ["/config.yaml is empty"]
 
 
 def test_a_mark_at_its_beginning_is_no_part_of_it(tmp_path: Path) -> None:
@@ -106,8 +107,14 @@ def test_a_pipe_will_do(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "a tab": ("trainingInput:\n\tregion: x\n", "line 2: found character '\\t'"),
-    "an open bracket": ("trainingInput: [a,\n", "line 2: expected"),
+    "a tab": ("trainingInput:\n\tregion: x\n", "line 2: a tab indents it"),
+    "an open bracket": ("trainingInput: [a,\n", "line 1: it ends where a value has to come; a bracket is not closed"),
+    "an open brace": ("trainingInput: {region: x\n", "the bracket that line 1 opens is not closed; a '}' is missing"),
+    "an open quote": ("trainingInput:\n  args: ['a\n", "the quote that line 2 opens is not closed"),
+    "a deeper line": ("t:\n  a: b\n   c: d\n", "line 3: it is indented deeper than line 2, which has a value already"),
+    "a missing colon": ("t:\n  region us-central1\n  a: b\n", "write region: us-central1"),
+    "a second colon": ("t:\n  a: b: c\n", "a second ':' in one value; put the value in quotes"),
+    "a line further out": ("t:\n    a: b\n  c: d\n", "line 3: it is indented unlike the lines that it belongs to"),
     "two documents": ("---\na: 1\n---\nb: 2\n", "line 3"),
     "a list": ("- a\n", "holds a list, not a table"),
     "a word": ("hello\n", "holds only 'hello', not a table"),
@@ -237,8 +244,8 @@ def test_the_line_of_a_mistake(tmp_path: Path, field: str, description: str, lin
     assert read(tmp_path, PLACES).line(Violation(field, description)) == line
 
 
-def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
-    assert read(tmp_path, "").line(Violation("region", "x")) == 0
+def test_what_is_not_in_the_file_has_no_line(tmp_path: Path) -> None:
+    assert read(tmp_path, "labels: {}\n").line(Violation("region", "x")) == 0
 
 
 def test_mistakes_are_told_with_their_lines_in_their_order(tmp_path: Path) -> None:

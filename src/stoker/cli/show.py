@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import time
 import unicodedata
@@ -33,10 +34,20 @@ _CONTROL = re.compile(
 )
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Upper-case headers, columns padded to fit, no lines; numbers to the right."""
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, leave_out: Sequence[str] | None = None) -> None:
+    """Upper-case headers, columns padded to fit, no lines; numbers to the right.
+
+    Where it is wider than the terminal, whole columns are left out: those of `leave_out`, the first first; without it the last
+    ones, but never the first two.
+    """
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [max(map(_width, column)) for column in zip(headers, *cells, strict=True)]
+    dropped = _too_wide(headers, widths, headers[:1:-1] if leave_out is None else leave_out)
+    if dropped:
+        kept = [n for n, header in enumerate(headers) if header not in dropped]
+        table([headers[n] for n in kept], [[row[n] for n in kept] for row in rows], leave_out=())
+        note(f"  left out for want of room: {', '.join(header for header in headers if header in dropped)}")
+        return
     right = [bool(rows) and all(isinstance(row[n], int | float) for row in rows) for n in range(len(headers))]
     for line in ([*headers], *cells):
         parts = []
@@ -44,6 +55,18 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
             blank = " " * (width - _width(cell))
             parts.append(blank + cell if to_the_right else cell + blank)
         say("  ".join(parts).rstrip())
+
+
+def _too_wide(headers: Sequence[str], widths: Sequence[int], leave_out: Sequence[str]) -> set[str]:
+    """The columns without which it fits the terminal; none where the output is no terminal, or nobody knows how wide it is."""
+    is_terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+    room, dropped = shutil.get_terminal_size((0, 0)).columns if is_terminal else 0, set[str]()
+    for header in leave_out if room else ():
+        kept = [width for name, width in zip(headers, widths, strict=True) if name not in dropped]
+        if sum(kept) + 2 * (len(kept) - 1) <= room:
+            break
+        dropped.add(header)
+    return dropped
 
 
 def say(text: str, *, err: bool = False) -> None:

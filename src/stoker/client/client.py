@@ -155,9 +155,9 @@ class Client:
         """The newest jobs, newest first; 1000 at most."""
         return self._list(f"/stoker/v1/{project_path(project)}/jobs", "jobs", limit=limit)
 
-    def all_jobs(self, project: str, *, page: int = 100) -> Iterator[dict[str, Any]]:
-        """Every job, newest first, asked for page by page as they are taken."""
-        return self._pages(f"/stoker/v1/{project_path(project)}/jobs", "jobs", "before", page)
+    def all_jobs(self, project: str, *, page: int = 100, filter: str = "") -> Iterator[dict[str, Any]]:
+        """Every job that passes, newest first, asked for page by page as they are taken. filter: in gcloud's language."""
+        return self._pages(f"/stoker/v1/{project_path(project)}/jobs", "jobs", "before", page, filter=filter)
 
     def live_jobs(self) -> list[dict[str, Any]]:
         """What waits or runs, of every project."""
@@ -354,11 +354,11 @@ class Client:
         return found
 
     def _pages(
-        self, path: str, key: str, mark: str, limit: int, start: int | str | None = None
+        self, path: str, key: str, mark: str, limit: int, start: int | str | None = None, **more: str
     ) -> Iterator[dict[str, Any]]:
         """What stands in all pages of a list, each asked for when the one before it is used up."""
         while True:
-            page = self._call("GET", path, params={"limit": limit} | ({} if start is None else {mark: start}))
+            page = self._call("GET", path, params={"limit": limit, **more} | ({} if start is None else {mark: start}))
             yield from page.get(key, [])
             start = page.get("next")
             if start is None:

@@ -12,6 +12,8 @@ import yaml
 
 from stoker.core.errors import BadSpec, NotReady, StokerError, Violation
 
+from .yaml_mistakes import explained
+
 MOST_BYTES = 1 << 20
 MOST_NODES = 10_000
 DEEPEST = 64
@@ -63,15 +65,17 @@ def read_job_file(path: Path) -> JobFile:
     except yaml.YAMLError as error:
         if mangled:
             raise BadSpec([Violation(str(path), mangled)], fix=_true_form(text)) from None
-        raise _bad(path, _yaml_problem(error)) from None
+        raise _bad(path, explained(error, text)) from None
     except RecursionError:
         raise _bad(path, "is nested too deeply") from None
     except ValueError as error:
         raise _bad(path, str(error)) from None
     if mangled:
         raise BadSpec([Violation(str(path), mangled)], fix=_true_form(text))
-    if body is None:
-        body = {}
+    if body is None or root is None:
+        raise BadSpec(
+            [Violation(str(path), "is empty")], fix="a job file starts with `trainingInput:` (docs/examples.md)"
+        )
     if not isinstance(body, dict):
         kind = "a list" if isinstance(body, list) else f"only {str(body)[:40]!r}"
         raise _bad(path, f"holds {kind}, not a table; a job file starts with `trainingInput:`")
@@ -200,12 +204,6 @@ def _true_form(text: str) -> str:
         else:
             shown.append(line)
     return "the true form is:\n" + "\n".join(shown)
-
-
-def _yaml_problem(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
-    return f"line {mark.line + 1}: {problem}" if mark is not None else problem
 
 
 def _line(thing: yaml.Node | yaml.Event) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, on_a_terminal
 from tests.conftest import Server, wait_until
 
 SUBMIT = ("jobs", "submit", "training")
@@ -136,7 +136,8 @@ def test_describe(served: Cli, server: Server, trainer: Path) -> None:
     assert "attempt 1: ENDED COMPLETED on " in ran.err and f"are in {server.home}" in ran.err
     assert served("jobs", "describe", "described", "--format", "value(state)").out == "SUCCEEDED\n"
     details = json.loads(served("jobs", "describe", "described", "--json").out)
-    assert (details["schema_version"], details["attempts"][0]["replicas"][0]["exit_code"]) == (1, 0)
+    assert details == json.loads(served("jobs", "describe", "described", "--format=json").out), "one shape"
+    assert (details["jobId"], details["attempts"][0]["replicas"][0]["exit_code"]) == ("described", 0)
     assert details["job_dir_path"] == str(server.home / "buckets/gs/docs-bucket/d")
     wrong = served("jobs", "describe", "described", "--format", "table")
     assert wrong.code == 6 and "--format: 'table' is not json, yaml or value(FIELD)" in wrong.err
@@ -161,11 +162,48 @@ def test_list(served: Cli, trainer: Path) -> None:
         "REASON",
     ]
     assert [line.split()[0] for line in lines[1:]] == ["listed_3", "listed_2"]
+    assert "there are more: --limit 100, or 0 for all" in ran.err
     found = json.loads(served("jobs", "list", "--project", "listing", "--json").out)
-    assert (found["schema_version"], [job["name"] for job in found["jobs"]]) == (
-        1,
-        ["listed_3", "listed_2", "listed_1"],
+    assert [(job["jobId"], job["name"]) for job in found] == [(f"listed_{n}",) * 2 for n in (3, 2, 1)]
+    as_json = served("jobs", "list", "--project", "listing", "--format=json", "--page-size=1", "--limit=0").out
+    assert [job["jobId"] for job in json.loads(as_json)] == ["listed_3", "listed_2", "listed_1"], "one shape"
+
+
+def test_a_list_of_some_in_another_order(served: Cli) -> None:
+    for name, team, code in (("b_1", "x", "0"), ("a_2", "y", "1"), ("c_3", "x", "1")):
+        served("run", "--name", name, "--project", "some", "--labels", f"team={team}", "--", "sh", "-c", f"exit {code}")
+
+    def listed(*flags: str) -> list[str]:
+        return served("list", "--project", "some", "--format=value(jobId)", *flags).out.split()
+
+    assert listed() == ["c_3", "a_2", "b_1"] and listed("--sort-by=jobId") == ["a_2", "b_1", "c_3"]
+    assert listed("--state=failed") == ["c_3", "a_2"] == listed("--filter=state=FAILED")
+    assert (
+        listed("--label=team=x", "--state=failed,cancelled")
+        == ["c_3"]
+        == listed("--filter=labels.team=x AND state!=SUCCEEDED")
     )
+    assert listed("--since=1h", "--sort-by=~createTime", "--limit=1") == ["c_3"] and listed("--user=nobody") == []
+    assert listed("--queue=default", "--label=team") == ["c_3", "a_2", "b_1"]
+    assert served("list", "--project", "some", "--user", "nobody").err == "no job passes\n"
+    for flag, told in (
+        ("--state=lost", "LOST is none; there are QUEUED"),
+        ("--sort-by=colour", "'colour' is no field; there are jobId"),
+        ("--filter=colour=red", "no field 'colour' to filter by; there are createTime"),
+        ("--since=soon", "write 90s"),
+    ):
+        ran = served("list", "--project", "some", flag)
+        assert ran.code != 0 and told in ran.err, ran.err
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_no_cut_words(served: Cli, server: Server) -> None:
+    served("run", "--name", "narrow", "--project", "narrow", "--", "sh", "-c", "exit 3")
+    asked = ("jobs", "list", "--project", "narrow")
+    wide, narrow = (on_a_terminal(server, *asked, COLUMNS=width, NO_COLOR="1") for width in ("400", "60"))
+    assert "REASON" in wide and "non-zero status of 3" in wide
+    assert "REASON" not in narrow.splitlines()[0] and max(map(len, narrow.splitlines())) <= 60
+    assert "left out for want of room: " in narrow
+    assert "REASON" in served(*asked, COLUMNS="60").out, "a pipe gets all of it"
 
 
 def test_cancel(served: Cli) -> None:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, on_a_terminal
 from tests.conftest import Server, wait_until
 
 EVIL = r"print('\x1b]0;title\x07\x1b[2J\x1b[31mred\x1b[0m \x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;cm0=\x07end')"
@@ -25,31 +21,6 @@ def evil(served: Cli) -> Cli:
         (served.folder / "evil.py").write_text(EVIL + "\nimport sys\nprint('to stderr', file=sys.stderr)\n")
         served("run", "--name", "evil", "--", "python", "evil.py")
     return served
-
-
-def on_a_terminal(server: Server, *words: str, **environment: str) -> str:
-    """What a command writes on a terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "stoker.cli.main", *words],
-        env={**{k: v for k, v in server.environment.items() if k != "NO_COLOR"}, "TERM": "xterm", **environment},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            block = os.read(ours, 4096)
-        except OSError:
-            break  # the other side has ended
-        if not block:
-            break
-        seen += block
-    os.close(ours)
-    process.wait()
-    return seen.decode().replace("\r\n", "\n")
 
 
 def test_on_a_terminal_only_colours_are_left(evil: Cli, server: Server) -> None:
@@ -72,7 +43,7 @@ def test_json_holds_all_of_it_and_harms_nobody(evil: Cli) -> None:
 
 
 def test_a_table_on_a_terminal_has_straight_columns(evil: Cli, server: Server) -> None:
-    seen = on_a_terminal(server, "jobs", "list")
+    seen = on_a_terminal(server, "jobs", "list", COLUMNS="300")
     assert "\x1b[32mSUCCEEDED" in seen
     header, *rows = re.sub(r"\x1b\[\d*m", "", seen).splitlines()
     assert {row[header.index("USER") :].split()[0] for row in rows} == {getpass.getuser()}

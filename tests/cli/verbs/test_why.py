@@ -23,16 +23,14 @@ def test_who_waits_for_whom(served: Cli, server: Server) -> None:
         assert lines[0].startswith("why_waits waits: needs 10 × 4 NVIDIA_TESLA_T4")
         assert any(line.startswith("  held by  why_holds (40 GPUs, ends ") for line in lines)
         (starts,) = (line for line in lines if line.startswith("  starts   "))
-        assert starts.startswith("  starts   not known yet; ") and starts.endswith(
-            " at the latest; why_holds has to end"
-        )
+        assert starts.endswith(("; why_holds has to end", ", when why_holds ends")), starts
         found = json.loads(served("why", "why_waits", "--json").out)
-        assert found["held_by"] == ["local/why_holds"] and found["starts"]["at"] == found["holders"][0]["ends"]
+        assert found["held_by"] == ["local/why_holds"] and found["starts"]["waits_for"] == "local/why_holds"
         assert served("why", "why_holds").out.splitlines()[1].startswith("  ends     ")
         why = Explanation.of(server.client.explain("local", "why_waits"))
         assert why.starts is not None and why.starts.high is not None and why.queue == "default"
         planned = served("run", "--dry-run", *GPU, "--workers", "9", "--", "true")
-        assert " would wait, how long is not known." in planned.out and "behind   why_waits" in planned.out
+        assert " would " in planned.out.splitlines()[0] and "behind   why_waits" in planned.out
     finally:
         for name in ("why_waits", "why_holds"):
             server.client.cancel("local", name)

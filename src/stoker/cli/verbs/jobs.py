@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import Any
 
 import click
@@ -11,8 +12,9 @@ from stoker.cli import session, show
 from stoker.cli.follow import follow, held, replica_named, where
 from stoker.cli.formats import format_option, formatted
 from stoker.cli.job_flags import UserArgsCommand, check_dry_run, dry_run_flags, job_flags, read_labels
+from stoker.cli.job_list import as_data, filter_flags, filter_of, in_order, show_jobs
 from stoker.cli.main import Nouns
-from stoker.cli.outlook import clock, diagnosed
+from stoker.cli.outlook import diagnosed
 
 
 @click.group("jobs", cls=Nouns)
@@ -72,14 +74,13 @@ def training(
 @session.json_option
 @session.gcloud_wide_flags
 def describe(job: str, project: str | None, shape: str | None, as_json: bool) -> None:
-    """Show a job: as AI Platform shows it; --json in Stoker's own words, with attempts and replicas."""
+    """Show a job: as AI Platform shows it; --json and --format with Stoker's own words, attempts and replicas beside it."""
     client, project = session.client(), session.the_project(project)
-    if as_json:
-        show.data(client.details(project, job))
+    if as_json or shape:
+        click.echo(formatted({**client.job(project, job), **client.details(project, job)}, shape or "json"))
         return
-    click.echo(formatted(client.job(project, job), shape or "yaml"))
-    if not shape:
-        _explain(client.details(project, job))
+    click.echo(formatted(client.job(project, job), "yaml"))
+    _explain(client.details(project, job))
 
 
 def _explain(details: dict[str, Any]) -> None:
@@ -109,46 +110,34 @@ def _explain(details: dict[str, Any]) -> None:
 
 @command.command("list")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="At most so many, newest first."
+    "--limit", type=click.IntRange(0), default=20, show_default=True, help="At most so many, newest first; 0: all."
 )
-@click.option("--page-size", hidden=True, expose_value=False)
+@click.option("--page-size", type=click.IntRange(1, 1000), default=100, help="Ask the server for so many at a time.")
+@filter_flags
 @session.project_option
 @format_option
 @session.json_option
 @session.gcloud_wide_flags
-def list_jobs(limit: int, project: str | None, shape: str | None, as_json: bool) -> None:
+def list_jobs(
+    limit: int, page_size: int, sort_by: str | None, project: str | None, shape: str | None, as_json: bool, **asked: Any
+) -> None:
     """List the jobs of a project, newest first."""
-    jobs = session.client().jobs(session.the_project(project), limit)
-    if as_json:
-        show.data({"jobs": jobs})
-    elif shape:
-        click.echo(formatted([{"jobId": j["name"], **j} for j in jobs], shape))
-    elif not jobs:
-        show.note("no jobs yet; submit one: stoker run -- python train.py")
-    else:
-        rows = [
-            [
-                job["name"],
-                show.state(job["state"]),
-                job["owner"],
-                job["queue"] + (" (preemptible)" if job["preemptible"] else ""),
-                job["replicas"],
-                job["accelerators"],
-                show.ago(job["submitted_at"]),
-                show.duration((job["ended_at"] or time.time()) - job["started_at"]) if job["started_at"] else "",
-                _reason(job),
-            ]
-            for job in jobs
-        ]
-        show.table(["JOB_ID", "STATUS", "USER", "QUEUE", "REPLICAS", "GPUS", "SUBMITTED", "DURATION", "REASON"], rows)
-
-
-def _reason(job: dict[str, Any]) -> str:
-    if job.get("held_until"):
-        return f"failed, and is held until {clock(job['held_until'], time.time())}: stoker jobs shell {job['name']}"
-    reason = job["reason"]["text"] if job.get("reason") else job["message"]
-    first = str(reason).splitlines()[0] if reason else ""
-    return first if len(first) <= 80 else first[:79] + "…"
+    wanted = filter_of(asked.pop("filter_text"), **asked, now=time.time())
+    most = limit or None
+    few = page_size if most is None or sort_by else min(page_size, most + 1)
+    pages = session.client().all_jobs(session.the_project(project), page=few, filter=wanted)
+    jobs = in_order(list(pages), sort_by) if sort_by else list(islice(pages, most and most + 1))
+    shown = jobs[:most]
+    if shape or as_json:
+        click.echo(formatted(list(map(as_data, shown)), shape or "json"))
+        return
+    if not jobs:
+        none = "no job passes" if wanted else "no jobs yet; submit one: stoker run -- python train.py"
+        show.note(none)
+        return
+    show_jobs(shown)
+    if len(jobs) > len(shown):
+        show.note(f"  there are more: --limit {max(100, 5 * limit)}, or 0 for all")
 
 
 @command.command("cancel")

@@ -185,7 +185,11 @@ def _in(moment: float) -> str:
 
 
 def _gpus(node: Mapping[str, Any]) -> str:
-    return f"{node['accelerators_free']:g}/{node['accelerators']} {node['accelerator']}" if node["accelerators"] else ""
+    """`2/4 T4`: so many of them are held by nobody; whether they can be had as well, is the node's affair."""
+    if not node["accelerators"]:
+        return ""
+    usable = "" if node["takes_work"] or not node["accelerators_free"] else ", not usable"
+    return f"{node['accelerators_free']:g}/{node['accelerators']} {node['accelerator']}{usable}"
 
 
 def _most_replicas(node: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ def test_a_cordoned_node_says_by_whom_and_why(http: TestClient, stoker: Stoker) 
     node = a_node(http)
     cordon = node["cordon"]
     assert (cordon["why"], cordon["empty_at"], cordon["by"] != "") == ("new driver", None, True)
-    assert (node["state"], node["takes_work"], node["accelerators_free"]) == ("UP", False, 0)
+    assert (node["state"], node["takes_work"], node["accelerators_free"]) == ("UP", False, 4), "free, and not usable"
     assert a_node(http, "virtual-1")["takes_work"]
     assert http.post(f"{NODES}/virtual-0:uncordon", json={}).json()["takes_work"]
     assert a_node(http)["cordon"] is None

@@ -139,7 +139,7 @@ def _row(node: Node, room: Free, jobs: Mapping[int, Sequence[str]], world: World
         "virtual": node.virtual,
         "accelerator": node.accelerator,
         "accelerators": len(node.devices),
-        "accelerators_free": int(room.milli[place]) / 1000 if place is not None and takes_work else 0,
+        "accelerators_free": int(room.milli[place]) / 1000 if place is not None else 0,
         "vcpus": node.vcpus,
         "memory_gb": node.memory_gb,
         "soft": node.soft,
