@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # one more than proc
 SEEDS ?= 300
 SEED_BASE ?= 0
 
-.PHONY: demo demo-cluster test campaigns chaos attack check bench bench-scheduling docs clean
+.PHONY: demo demo-cluster test campaigns chaos attack check package bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
 	@echo "make attack  what jobs and users can do to a server, for a minute each at levels 1 and 2 (ARGS='--seconds 10 --only pipes')"
 	@echo "make check   formatting, lint and types"
+	@echo "make package a wheel, a source archive and a bill of materials in dist/"
 	@echo "make bench   measure against the budgets (make bench-NAME: one part)"
 	@echo "make bench-scheduling  the scheduler on public traces (ARGS='--data DIR --seeds 42,43')"
 	@echo "make docs    write the pages of docs/ that are drawn from the code"
@@ -49,6 +50,16 @@ check: .venv/test
 	$(BIN)/ruff format --check --quiet src tests benchmarks docs examples
 	$(BIN)/ruff check --quiet src tests benchmarks docs examples
 	$(BIN)/mypy
+
+DIST ?= dist
+package: .venv/test  # a wheel, a source archive, and a bill of materials of what the wheel brings along
+	rm -rf $(DIST) && mkdir -p $(DIST)
+	$(BIN)/uv build --quiet --out-dir $(DIST) .
+	$(BIN)/uv venv --quiet --python $(BIN)/python $(DIST)/environment
+	$(BIN)/uv pip install --quiet --python $(DIST)/environment/bin/python -c constraints.txt $(DIST)/*.whl
+	$(BIN)/uvx --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py environment --pyproject pyproject.toml \
+	  --output-format JSON --output-file $(DIST)/stoker.cdx.json $(DIST)/environment/bin/python
+	rm -rf $(DIST)/environment
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks

@@ -22,6 +22,7 @@ from typing import Any
 import click
 
 from docs.draw_api import api
+from docs.draw_dependencies import dependencies
 from docs.draw_failures import failures
 from docs.draw_frameworks import frameworks
 from docs.draw_site import site
@@ -292,6 +293,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "site.md": site,
     "failures.md": failures,
     "frameworks.md": frameworks,
+    "dependencies.md": dependencies,
 }
 
 
