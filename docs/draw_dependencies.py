@@ -31,7 +31,7 @@ def dependencies() -> str:
     ]
     return page(
         "Dependencies",
-        "What a plain installation of Stoker brings along on Linux, and under which licence. `make package` writes the versions as a"
+        "What a plain installation of Stoker brings along on Linux, and its licences. `make package` writes the versions as a"
         " bill of materials (CycloneDX) beside the wheel, and `constraints.txt` has those that this release was tested with.",
         table(
             ["Package", "Version", "Licence"],
