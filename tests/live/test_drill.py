@@ -76,3 +76,18 @@ def test_what_cannot_be_drilled(server: Server, tmp_path: Path) -> None:
     assert server.cli("drill", "missing", cwd=tmp_path).returncode != 0
     short = server.cli("drill", "nowhere", "--job-dir=gs://out/short", cwd=tmp_path, timeout=120)
     assert short.returncode == 1 and "over before it could be interrupted" in short.stdout + short.stderr
+
+
+def test_a_plain_command_is_drilled_as_it_stands(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(GOES_ON)
+    flags = ("--way=kill", "--checkpoints=0.3s", "--job-dir=gs://out/plain", "--json")
+    done = server.cli("drill", *flags, "--", "python", "program.py", cwd=tmp_path, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout[done.stdout.index("{") :])
+    assert found["passed"] and [outcome["way"] for outcome in found["outcomes"]] == ["kill"]
+    refused = server.cli("drill", "--job-dir=gs://out/plain", "--", "python", "porgram.py", cwd=tmp_path)
+    assert "did you mean program.py?" in refused.stderr
+    assert (
+        "a drill needs a place for checkpoints"
+        in server.cli("drill", "--", "python", "program.py", cwd=tmp_path).stderr
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from stoker.cli import session, show
+from stoker.cli.follow import follow
 from stoker.cli.job_flags import UserArgsCommand, job_flags
 from stoker.cli.outlook import duration
 from stoker.client.drill import WAYS, Drill, Outcome, Run, judged, ways_of
@@ -17,6 +18,8 @@ from stoker.core.job import RESUMABLE
 
 _MOST_NAMES = 5
 _OF_A_JOB = frozenset({"job_dir"})
+_OF_TRAINING = ("config_file", "module_name", "package_path", "packages", "master_image_uri")
+_OF_COMMAND = ("queue", "priority", "distribute", "precision", "learning_rate_rule", "checkpoints", "hang_seconds")
 
 
 @click.command("drill", cls=UserArgsCommand)
@@ -40,15 +43,20 @@ def command(
 ) -> int:
     """Run the program of JOB again as a rehearsal, interrupt it on purpose, and see whether it goes on where it was.
 
-    JOB may run, wait or have ended. With the flags of `stoker rehearse`, such as --config, the program is theirs. It runs once
+    JOB may run, wait or have ended. With the flags of `stoker rehearse`, such as --config, the program is theirs; with a command
+    alone, stoker drill --job-dir gs://BUCKET/FOLDER -- python train.py, it is that, in a copy of this folder. It runs once
     undisturbed, and once for each way: TERM to all, KILL to all, KILL to one replica. If it passes, JOB is marked as resumable,
-    which the scheduler looks at when it has to stop somebody. Let it have little to do: some tens of seconds.
+    which the scheduler looks at when it has to stop somebody. Give it some tens of seconds of work.
     """
     client, project = session.client(), session.the_project(project)
     stamp = time.strftime("%m%d_%H%M%S")
-    is_new = any(value is not None and value != () for name, value in flags.items() if name not in _OF_A_JOB)
+    is_command = bool(click.get_current_context().meta["user_args"]) and not any(flags[name] for name in _OF_TRAINING)
+    is_new = is_command or any(
+        value is not None and value != () for name, value in flags.items() if name not in _OF_A_JOB
+    )
     if is_new:
-        job = _first_run(job, stamp, project, flags)
+        first_run = _first_command if is_command else _first_run
+        job = first_run(job, stamp, project, flags)
     elif job is None:
         raise click.UsageError(
             "which job? stoker drill JOB, or stoker drill --config config.yaml", click.get_current_context()
@@ -59,7 +67,7 @@ def command(
         problem = f"{job} has no job directory, so that it has no place for checkpoints"
         raise BadSpec([Violation("--job-dir", problem)], fix="give one: --job-dir gs://BUCKET/FOLDER")
     drill = Drill(client, project, job, f"{job_dir.rstrip('/')}/drill", show.progress)
-    base = f"{job[:90]}_drill_{stamp}"
+    base = job if job == f"drill_{stamp}" else f"{job[:90]}_drill_{stamp}"
     if not is_new:
         show.progress(f"{base}: runs undisturbed")
     untouched = drill.run_of(job) if is_new else drill.untouched(base)
@@ -83,6 +91,37 @@ def command(
     elif has_passed:
         show.done("it goes on where it was: submit it with --resumable")
     return 0 if has_passed else 1
+
+
+def _first_command(job: str | None, stamp: str, project: str, flags: dict[str, Any]) -> str:
+    """Run a plain command as a rehearsal, undisturbed; the others are runs of the same."""
+    from stoker.cli.submission import shown_progress
+    from stoker.client.submit import submit
+
+    if not flags["job_dir"]:
+        raise BadSpec(
+            [Violation("--job-dir", "a drill needs a place for checkpoints")], fix="--job-dir gs://BUCKET/FOLDER"
+        )
+    words = click.get_current_context().meta["user_args"]
+    name = job or f"drill_{stamp}"
+    asked = {flag: flags[flag] for flag in _OF_COMMAND if flags[flag] is not None}
+    if flags["requirements"]:
+        asked["requirements"] = flags["requirements"][0]
+    found = submit(
+        words,
+        name=name,
+        job_dir=f"{flags['job_dir'].rstrip('/')}/drill/{name}",
+        project=project,
+        rehearse=True,
+        progress=shown_progress(),
+        workers=flags["worker_count"] or 0,
+        with_packages=flags["with_packages"],
+        **asked,
+    )
+    status = follow(session.client(), project, found.name)
+    if status:
+        raise click.exceptions.Exit(status)
+    return str(found.name)
 
 
 def _first_run(job: str | None, stamp: str, project: str, flags: dict[str, Any]) -> str:
