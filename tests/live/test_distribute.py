@@ -413,9 +413,10 @@ def test_what_would_train_twice_the_same_is_refused(server: Server, tmp_path: Pa
     assert "all 2 processes read the same data: the program uses no torch.utils.data.DataLoader" in output
 
 
-def test_where_nobody_looked_that_is_said(server: Server, tmp_path: Path) -> None:
+def test_what_cannot_be_verified_is_no_success(server: Server, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("print('no framework here')\n")
-    output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",))
+    output = run(server, tmp_path, "--workers=1", "--distribute=auto", command=("program.py",), code=1)
+    assert "NOT_DISTRIBUTED" in output and "leave --distribute out" in output
     assert "nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute auto)" in output
 
 

@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, NamedTuple
 
+from .words import say
+
 numpy: Any = import_module("numpy")  # Keras has brought it
 
 
@@ -78,6 +80,10 @@ class Order(Course):
         self, seed: "tuple[int, int]", count: int, batch: int, shuffles: bool, place: Callable[[], Place]
     ) -> None:
         """`seed`: of the program, and of this call of `fit`. `count`: of the examples. `place`: where training stands now."""
+        if shuffles:
+            say(
+                "fit shuffles in an order of the job's seed: the same whether it is interrupted or not, and another than without"
+            )
         self._seed = seed
         self._shuffles = shuffles
         self._place = place

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Set
 
 from .chance import draw_alike, drawing_alike
 from .cluster import Cluster
+from .torch_size import watch_size
 from .words import Refused
 
 _data: Any = import_module("torch.utils.data")  # the program has imported torch
@@ -119,6 +120,11 @@ class Share:
             self.trained_on.add(loader)
             self._data_trained_on.add(data)
 
+    @property
+    def processes(self) -> int:
+        """How many share the data."""
+        return self._cluster.processes
+
     def part(self, indices: List[Any]) -> List[Any]:
         """This process's of all. Some at the beginning are read twice, so that all have as many."""
         count = self._cluster.processes
@@ -201,6 +207,7 @@ class Part:
         self.whole = sampler
         self._loader = loader
         self._batch_size = batch_size
+        self._dataset = dataset
         self._data = id(dataset)
         self._epoch = 0
         self._seed: Optional[int] = None  # before the first order: not known yet
@@ -214,6 +221,7 @@ class Part:
         if self._was_whole:
             return iter(self.whole)
         self._epoch += 1
+        watch_size(self._dataset, self._share.processes)
         if self._seed is None:
             self._seed = self._share.seed
         drawn = self._share.drawn(self.whole, self._seed + 1_000_003 * self._loader + self._epoch)

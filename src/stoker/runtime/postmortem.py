@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from typing import Iterable, Optional
+from typing import Any, Dict, Iterable, Optional
 
 from .kernel import Kernel
 from .lines import Log
@@ -14,6 +14,9 @@ from .sandbox import Sandbox
 from .sign_row import ANYWHERE, AS_EXIT_CODE
 from .sign_table import AGAIN
 from .signs import Found, find_sign, plain
+
+SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
+UNSEEN = "NOT_DISTRIBUTED"  # the sign of what cannot be verified
 
 _LITTLE_BYTES = 16 << 20
 _MOST_MESSAGE_CHARACTERS = 2048
@@ -47,6 +50,19 @@ def last_words(log: Log, ended: Ended, *, out_of_memory: bool) -> str:
     elif ended.code < 0:
         reason = f"Signal {signal.Signals(-ended.code).name}"
     return f"{traceback}\nTermination reason: {reason}.".lstrip()
+
+
+def unverified(request: Dict[str, Any], beat_folder: str) -> str:
+    """Why a program that ended well is not known to have trained as was asked; empty: it is.
+
+    One that was to be distributed and trained where nobody looked may have trained in each replica alone.
+    """
+    asked = request["env"].get("STOKER_DISTRIBUTE", "none")
+    is_shared = not request["is_alone"] or len(request["devices"]) > 1
+    was_seen = os.path.exists(os.path.join(beat_folder, SEEN_FILE))
+    if asked == "none" or request["role"] != "chief" or not is_shared or was_seen:
+        return ""
+    return f"nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute {asked})"
 
 
 def examine_text(text: str) -> Found:

@@ -201,6 +201,7 @@ SIGNS: "tuple[Sign, ...]" = (
     Sign("DISK_FULL", ELSEWHERE, CAUSE, ()),  # told by the disk itself
     Sign("NO_SPACE", ELSEWHERE, CAUSE, (r"No space left on device", r"\bENOSPC\b")),
     Sign("DISK_QUOTA", NEVER, CAUSE, ()),  # told by its supervisor: work_folder.py
+    Sign("NOT_DISTRIBUTED", NEVER, CAUSE, ()),  # told by its supervisor, too
     Sign("QUOTA", NEVER, CAUSE, (r"Disk quota exceeded",)),
     Sign("SANDBOX", NEVER, CAUSE, ()),  # READ_ONLY, PERMISSION or NO_SUCH_FILE where the sandbox is why
     Sign("READ_ONLY", ELSEWHERE, CAUSE, (r"\bRead-only file system\b",)),

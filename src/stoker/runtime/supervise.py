@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
 _FULL_DISK_SECONDS = 0.5
-SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
 IN_STEP_FILE = "in_step"  # as frameworks/in_step.py writes it
 _OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")  # set where they concern a replica; the server's own never reach one
 _OUR_NAMES = frozenset(
@@ -111,14 +110,19 @@ class Supervisor:
             return self._end(seen=state, message=str(error), sign=found.sign, evidence=found.evidence)
         # 4. The outcome, after the last line of the log.
         self._say(self._work.tidy())
-        if ended.code == 0:
-            self._say_if_nothing_was_seen()
         if self.lease.is_over and (ended.was_stopped or ended.code != 0):
             return self._end_cut_off()
         if ended.was_stopped and not self.folder.should_stop():
             # Somebody else told us to stop, such as a machine that shuts down: whatever the program says, it is not done.
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
         if ended.code == 0:
+            from .postmortem import UNSEEN, unverified
+
+            why = unverified(self.request, self.folder.beat_folder)
+            if why:
+                return self._end(
+                    seen="FAILED", exit_code=1, message=f"It ended with 0, but {why}", sign=UNSEEN, evidence=why
+                )
             return self._end(seen="SUCCEEDED", exit_code=0)
         if own_archive.has_changed():  # the program reads of it, too, and may have failed by it
             return self.end_damaged("and the program failed")
@@ -297,15 +301,6 @@ class Supervisor:
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._must_stop():
             time.sleep(0.05)
-
-    def _say_if_nothing_was_seen(self) -> None:
-        """A program that was to be distributed, and trained where nobody looked, may have trained alone."""
-        asked = self.request["env"].get("STOKER_DISTRIBUTE", "none")
-        trains = self.request["role"] in ("chief", "worker")
-        is_shared = not self.request["is_alone"] or len(self.request["devices"]) > 1
-        was_seen = os.path.exists(os.path.join(self.folder.beat_folder, SEEN_FILE))
-        if asked != "none" and trains and is_shared and not was_seen:
-            self._say(f"nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute {asked})")
 
     def _must_stop(self) -> bool:
         return self._stop_asked or self.lease.is_over or self.folder.should_stop()

@@ -95,6 +95,12 @@ _ROWS = (
         "ask for one: --gpus 1; if it did, let CUDA_VISIBLE_DEVICES be, and see nvidia-smi on the node",
         Blame.EITHER,
     ),
+    Failure(
+        "NOT_DISTRIBUTED",
+        "it was to be distributed, and nothing shows that it was",
+        "what it left may be that of each process alone; train by Keras' fit or a PyTorch loop in the main process, or leave"
+        " --distribute out for a program that distributes itself",
+    ),
     Failure("REFUSED", "what was asked for cannot be made true for this program", "do what the line above says"),
     Failure(
         "CPU_BUILD",
