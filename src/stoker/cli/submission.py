@@ -54,6 +54,7 @@ def submit(
             with_packages=flags.get("with_packages") or (),
             staging_bucket=flags.get("staging_bucket") or "",
             progress=shown_progress(),
+            check=lambda uploads: client.dry_run(project, body, uploads=uploads, rehearse=rehearse, outlook=False),
         )
         job = client.submit(project, body, rehearse=rehearse)
     except (BadSpec, NotReady) as error:

@@ -132,16 +132,15 @@ class Client:
         """Submit a plain command."""
         return self._call("POST", f"/stoker/v1/{project_path(project)}/jobs:run", body)
 
-    def dry_run(
-        self, project: str, body: Mapping[str, Any], *, rehearse: bool = False, uploads: Sequence[str] = ()
-    ) -> Any:
-        """What would come of an AI Platform v1 Job. `uploads`: packages that would be uploaded first."""
-        params = {"rehearse": rehearse, "uploads": ",".join(uploads)}
+    def dry_run(self, project: str, body: Mapping[str, Any], *, uploads: Sequence[str] = (), **asked: bool) -> Any:
+        """What would come of an AI Platform v1 Job. `uploads`: packages that would be uploaded first. rehearse, outlook: bool."""
+        params = {"uploads": ",".join(uploads), **asked}
         return self._call("POST", f"/stoker/v1/{project_path(project)}/jobs:dryRun", body, params=params)
 
-    def dry_run_command(self, project: str, body: Mapping[str, Any]) -> Any:
-        """What would come of a plain command."""
-        return self._call("POST", f"/stoker/v1/{project_path(project)}/jobs:dryRunCommand", body)
+    def dry_run_command(self, project: str, body: Mapping[str, Any], *, outlook: bool = True) -> Any:
+        """What would come of a plain command. Without `outlook` it is checked only whether it would be refused."""
+        params = {"outlook": outlook}
+        return self._call("POST", f"/stoker/v1/{project_path(project)}/jobs:dryRunCommand", body, params=params)
 
     def job(self, project: str, name: str) -> Any:
         """A job as AI Platform v1 shows it."""

@@ -239,10 +239,11 @@ def _command(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
         check_command(command, folder, is_own_python=not environment.python and client.is_on_this_machine)
     if environment.why:
         progress.begins(f"environment: {environment.why}")
-    body = {"name": name_of(command), "command": command, "source": upload_folder(client, folder, progress), **asked}
-    body |= environment.fields()
+    body = {"name": name_of(command), "command": command, **asked, **environment.fields()}
     if "cpus" in body:
         body["vcpus"] = body.pop("cpus")
+    client.dry_run_command(project, body, outlook=False)  # what is refused uploads nothing
+    body["source"] = upload_folder(client, folder, progress)
     return Job(client.run(project, body)["name"], project, client)
 
 
@@ -278,6 +279,9 @@ def _training(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
             with_packages=asked.get("with_packages", ()),
             staging_bucket=asked.get("staging_bucket", ""),
             progress=progress,
+            check=lambda uploads: client.dry_run(
+                project, body, uploads=uploads, rehearse=asked.get("rehearse", False), outlook=False
+            ),
         )
         return Job(client.submit(project, body, rehearse=asked.get("rehearse", False))["jobId"], project, client)
     except (BadSpec, NotReady) as error:

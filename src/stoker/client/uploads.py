@@ -105,11 +105,13 @@ def upload_packages(
     with_packages: Sequence[str] = (),
     staging_bucket: str = "",
     progress: Progress,
+    check: Callable[[Sequence[str]], object] = lambda uploads: None,
 ) -> None:
     """Upload the local archives of `packages` and what is packed of `package_path`, and put all addresses into the Job.
 
     In gcloud's order, the trainer last: what it needs is then installed before it. `requirements` and `with_packages` become one
-    more archive (requirements_wheel.py). Raises BadSpec.
+    more archive (requirements_wheel.py). `check` is asked with the addresses of what would be uploaded, before anything is, and
+    raises where the job would be refused. Raises BadSpec.
     """
     uris, local = [part for part in packages if "://" in part], [Path(part) for part in packages if "://" not in part]
     _check_packages(local)
@@ -136,7 +138,11 @@ def upload_packages(
             local.append(packed.path)
             digests.append(packed.sha256)
         place = f"{base}/{_one(digests)}"
-        training["packageUris"] = uris + [upload(client, path, f"{place}/{path.name}", progress) for path in local]
+        uploads = {f"{place}/{path.name}": path for path in local}
+        training["packageUris"] = [*uris, *uploads]
+        check(tuple(uploads))
+        for uri, path in uploads.items():
+            upload(client, path, uri, progress)
 
 
 def _check_packages(local: Sequence[Path]) -> None:

@@ -68,6 +68,33 @@ def test_a_dry_run_of_a_training_uploads_nothing(served: Cli, server: Server, tr
     assert json.loads(as_json.out)["cost"]["usd_per_hour"] > 0
 
 
+def test_what_is_refused_for_want_of_room_uploads_nothing(served: Cli, server: Server, trainer: Path) -> None:
+    (served.folder / "data.bin").write_bytes(b"x" * 1000)
+    before = sorted((server.home / "buckets").rglob("*"))
+    ran = served("run", "--gpus", "64", "--gpu-type", "T4", "--", "true")
+    assert ran.code == 6 and "no node here could ever hold" in ran.err and "uploaded" not in ran.err
+    flags = ("--region", "us-central1", "--module-name", "trainer.task", "--package-path", str(trainer))
+    ran = served("jobs", "submit", "training", "huge", *flags, "--scale-tier", "basic-tpu")
+    assert ran.code == 6 and "uploaded" not in ran.err
+    assert sorted((server.home / "buckets").rglob("*")) == before
+
+
+def test_a_path_of_a_bucket_that_is_not_there_is_told(served: Cli, server: Server) -> None:
+    (server.home / "buckets" / "gs" / "my-data" / "mnist").mkdir(parents=True)
+    words = (
+        "--job-dir",
+        "gs://my-data/out",
+        "--",
+        "true",
+        "--data=gs://my-data/mnsit",
+        "gs://my-data/mnist",
+        "gs://my-data/out/x",
+    )
+    ran = served("run", *words)
+    assert ran.code == 0 and ran.err.count("is not there yet") == 1, ran.err
+    assert "gs://my-data/mnsit is not there yet; did you mean gs://my-data/mnist?" in ran.err
+
+
 def test_a_dry_run_is_refused_as_the_submission_would_be(served: Cli) -> None:
     ran = served("run", "--dry-run", "--gpus", "64", "--gpu-type", "T4", "--", "true")
     assert ran.code == 6 and "no node here could ever hold" in ran.err

@@ -101,6 +101,7 @@ def command(
     try:
         if dry_run:
             return show_plan(client.dry_run_command(project, asked), as_json=as_json)
+        client.dry_run_command(project, asked, outlook=False)  # what is refused uploads nothing
         job = client.run(project, {**asked, "source": upload_folder(client, Path.cwd(), shown_progress())})
     except NotReady as error:
         raise NotReady(error.violations, fix=error.fix.replace(*_REHEARSE)) from None

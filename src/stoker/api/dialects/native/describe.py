@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from stoker.api.services import Services, site_rules
 from stoker.api.stream import exit_code, reason, replicas_up
 from stoker.core.errors import StokerError
@@ -21,6 +23,7 @@ from .schemas.jobs import Spent as SpentRow
 
 SHARES = "a share of a GPU is counted, not enforced: the program sees the whole device and has to keep to its part of the memory"
 
+_MOST_LOOKED_UP = 8
 MEMORY = "its memory is counted, not enforced: this server may make no control groups that hold a program to it"
 
 
@@ -62,7 +65,38 @@ def _notes(site: Services, job: Job) -> list[str]:
     """What the user should know of limits that are none."""
     machines = [group.machine for group in job.spec.groups]
     is_loose = any(machine.memory_limit_bytes for machine in machines) and not site.isolation.holds_memory
-    return [SHARES] * any(map(is_share, machines)) + [MEMORY] * is_loose + _runtime_notes(site, job)
+    return (
+        [SHARES] * any(map(is_share, machines))
+        + [MEMORY] * is_loose
+        + [
+            *_runtime_notes(site, job),
+            *_missing_notes(site, job),
+        ]
+    )
+
+
+def _missing_notes(site: Services, job: Job) -> list[str]:
+    """Of a job that has not begun: paths of buckets among its arguments that are not there, most often misspelt."""
+    if job.started_at is not None or job.state in FINAL_JOB_STATES:
+        return []
+    program, own = job.spec.program, job.spec.job_dir.rstrip("/")
+    words = dict.fromkeys(w.rpartition("=")[2] for w in (*program.command, *program.args) if "gs://" in w)
+    named = [word for word in words if word.startswith("gs://") and not (own and f"{word}/".startswith(f"{own}/"))]
+    return [note for word in named[:_MOST_LOOKED_UP] if (note := _missing(site, word))]
+
+
+def _missing(site: Services, uri: str) -> str:
+    """That a path of a bucket is not there, with the nearest that is; empty where it is, or where nobody knows."""
+    try:
+        place = site.files.place(uri)
+        if place.root is None or place.root.is_file(place.name) or place.root.is_folder(place.name):
+            return ""
+        above, _, last = place.name.rstrip("/").rpartition("/")
+        near = get_close_matches(last, [entry.name for entry in place.root.entries(above)], 1) if last else []
+    except (StokerError, OSError):
+        return ""  # the program is told by its own library
+    folder = uri.rstrip("/").rpartition("/")[0]
+    return f"{uri} is not there yet" + (f"; did you mean {folder}/{near[0]}?" if near else "")
 
 
 def _runtime_notes(site: Services, job: Job) -> list[str]:

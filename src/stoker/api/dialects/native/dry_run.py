@@ -30,6 +30,9 @@ from .submit import REHEARSAL, RUN, fields_of, understood
 
 router = a_router("jobs")
 _SECONDS_IN_HOUR = 3600.0
+_OUTLOOK = (
+    "With when it would start; without, it is only checked whether it would be refused, which costs next to nothing."
+)
 
 
 @router.post(
@@ -45,6 +48,7 @@ async def dry_run_job(
         str,
         asks("Package URIs, comma-separated, that would be uploaded first: they may be missing.", "gs://b/t.tar.gz"),
     ] = "",
+    outlook: Annotated[bool, asks(_OUTLOOK, True)] = True,
 ) -> Response:
     """Where and when a v1 Job would start, what it would cost, and what would start it sooner. Nothing is written.
 
@@ -52,7 +56,7 @@ async def dry_run_job(
     """
     site, body, owner = services(request), await read_json(request), user(request)
     coming = frozenset(uploads.split(",")) if uploads else frozenset[str]()
-    return answer(await in_thread(_dry_run_v1, site, project, body, owner, rehearse, coming))
+    return answer(await in_thread(_dry_run_v1, site, project, body, owner, rehearse, coming, outlook))
 
 
 @router.post(
@@ -60,13 +64,17 @@ async def dry_run_job(
     responses=declares(DryRun, 400, 409, 413, 415, 503),
     openapi_extra=takes(RunRequest.model_json_schema(), RUN, "The command, and what it needs."),
 )
-async def dry_run_command(project: Project, request: Request) -> Response:
+async def dry_run_command(
+    project: Project, request: Request, outlook: Annotated[bool, asks(_OUTLOOK, True)] = True
+) -> Response:
     """Where and when a plain command would start, what it would cost, and what would start it sooner. Nothing is written."""
     site, body, owner = services(request), await read_json(request), user(request)
-    return answer(await in_thread(_dry_run_command, site, project, body, owner))
+    return answer(await in_thread(_dry_run_command, site, project, body, owner, outlook))
 
 
-def _dry_run_v1(site: Services, project: str, body: Any, owner: str, rehearse: bool, uploads: frozenset[str]) -> DryRun:
+def _dry_run_v1(
+    site: Services, project: str, body: Any, owner: str, rehearse: bool, uploads: frozenset[str], outlook: bool
+) -> DryRun:
     asked = understood_v1(site, project, body)
     with about("job.job_id", fix=TAKEN):
         job, nodes = site.commands.would_submit(
@@ -80,10 +88,10 @@ def _dry_run_v1(site: Services, project: str, body: Any, owner: str, rehearse: b
             uploads=uploads,
         )
         site.commands.check_name(job.id)
-    return _shown(site, job, nodes)
+    return _shown(site, job, nodes, outlook)
 
 
-def _dry_run_command(site: Services, project: str, body: Any, owner: str) -> DryRun:
+def _dry_run_command(site: Services, project: str, body: Any, owner: str, outlook: bool) -> DryRun:
     asked, spec = understood(site, project, body)
     with about("name", fix=TAKEN):
         job, nodes = site.commands.would_submit(
@@ -97,11 +105,11 @@ def _dry_run_command(site: Services, project: str, body: Any, owner: str) -> Dry
             fields=fields_of(asked),
         )
         site.commands.check_name(job.id)
-    return _shown(site, job, nodes)
+    return _shown(site, job, nodes, outlook)
 
 
-def _shown(site: Services, job: Job, nodes: list[Node]) -> DryRun:
-    found = site.outlooks.of_new(job, tuple(nodes)) or NOTHING
+def _shown(site: Services, job: Job, nodes: list[Node], outlook: bool) -> DryRun:
+    found = (site.outlooks.of_new(job, tuple(nodes)) if outlook else None) or NOTHING
     project, name = split_job_id(job.id)
     start = found.start
     return {
