@@ -277,6 +277,7 @@ def isolation_of(config: Config, nicer: int = 0, server_has: Sequence[str] = ())
         inherited=tuple(config["inherit_env"]),
         users=(int(first), int(last)),
         memory_bytes=int(config["job_memory_gb"] * 2**30),
+        hold=config["hold_machines"],
         nicer=nicer,
         server_has=tuple(server_has),
         processes=Resources.here().tasks_of_replica if config["job_processes"] == "auto" else config["job_processes"],

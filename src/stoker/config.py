@@ -181,6 +181,13 @@ SETTINGS: tuple[Setting, ...] = (
         "job_memory_gb", _gigabytes, 0.0, "Most memory of a replica, where cgroups can hold it to that; 0: no limit."
     ),
     Setting(
+        "hold_machines",
+        _one_of("auto", "on", "off"),
+        "auto",
+        "Hold programs to the vCPUs and the memory of their machines, where cgroups can; `auto`: at isolation level 2. What is"
+        " asked for by --memory holds always, and vCPUs weigh where there are too few.",
+    ),
+    Setting(
         "job_tmp_gb",
         _gigabytes,
         0.0,

@@ -46,6 +46,8 @@ def words_of(launch: Launch, replica: LaunchReplica) -> dict[str, Any]:
         "command": list(replica.command),
         "devices": list(replica.devices),
         "memory_limit_bytes": replica.machine.memory_limit_bytes,
+        "machine_memory_bytes": int(replica.machine.memory_gb * 2**30),
+        "vcpus": replica.machine.vcpus,
         "grace_seconds": launch.grace_seconds,
         "in_place": launch.in_place,
         "ends_early": launch.ends_early,

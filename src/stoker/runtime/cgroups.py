@@ -14,6 +14,7 @@ from typing import Dict, Iterator, List, Optional
 _CONTROLLERS = ("memory", "pids", "cpu")
 _LIMIT_FILES = {"memory": ("memory.max", "memory.limit_in_bytes"), "pids": ("pids.max", "pids.max")}
 _PROBE_SECONDS = 2.0
+_CPU_PERIOD_MICROSECONDS = 100_000  # the kernel's own
 
 
 class Cgroups:
@@ -29,14 +30,31 @@ class Cgroups:
         bases = dict.fromkeys([self.base, *self.limits.values()])
         return [os.path.join(base, name) for base in bases]
 
-    def make(self, name: str, memory_bytes: int = 0, processes: int = 0) -> List[str]:
-        """Make a group and set its limits; 0: none. Returns its folders. Raises OSError."""
+    def make(
+        self, name: str, memory_bytes: int = 0, processes: int = 0, vcpus: float = 0.0, *, is_hard: bool = False
+    ) -> List[str]:
+        """Make a group and set its limits; 0: none. Returns its folders. Raises OSError.
+
+        `vcpus`: where there is not enough for all, its part of the processors is in this proportion to that of others; `is_hard`:
+        and it gets no more in any case.
+        """
         for folder in self.group(name):
             os.makedirs(folder, exist_ok=True)
         for controller, limit in (("memory", memory_bytes), ("pids", processes)):
             if limit and controller in self.limits:
                 file = next(f for f in _LIMIT_FILES[controller] if self._has(controller, name, f))
                 _write(os.path.join(self.limits[controller], name, file), str(limit))
+        if vcpus and "cpu" in self.limits:
+            quota = max(1000, int(vcpus * _CPU_PERIOD_MICROSECONDS))
+            asked = {
+                "cpu.weight": str(_between(1, int(100 * vcpus), 10_000)),
+                "cpu.shares": str(max(2, int(1024 * vcpus))),
+            }
+            if is_hard:
+                asked.update({"cpu.max": f"{quota} {_CPU_PERIOD_MICROSECONDS}", "cpu.cfs_quota_us": str(quota)})
+            for file, value in asked.items():
+                if self._has("cpu", name, file):
+                    _write(os.path.join(self.limits["cpu"], name, file), value)
         return self.group(name)
 
     def hold_all(self, memory_bytes: int, cores: int) -> List[str]:
@@ -73,6 +91,10 @@ class Cgroups:
 
     def _has(self, controller: str, name: str, file: str) -> bool:
         return os.path.exists(os.path.join(self.limits[controller], name, file))
+
+
+def _between(least: int, value: int, most: int) -> int:
+    return max(least, min(value, most))
 
 
 def find(name: str) -> Optional[Cgroups]:

@@ -151,7 +151,7 @@ class LocalEngine:
                     "isolation": self.isolation.prepare(words["isolation"]),
                     "nicer": self.isolation.nicer,
                     "processes_per_user": self.isolation.processes_per_user,
-                    "cgroup": self.isolation.group(mark(self._runs, folder), words["memory_limit_bytes"]),
+                    "cgroup": self.isolation.group(mark(self._runs, folder), words),
                     "umask": umask.mask(),
                 }
                 write_whole(folder.request_file, json.dumps(whole))

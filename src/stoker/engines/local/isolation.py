@@ -54,6 +54,7 @@ class Isolation:
     inherited: tuple[str, ...] = ()
     users: tuple[int, int] = (_FIRST_USER, _LAST_USER)
     memory_bytes: int = 0
+    hold: str = "auto"  # the setting hold_machines
     processes: int = 0
     processes_per_user: int = 0  # 0: no limit
     together: tuple[str, ...] = ()  # what all replicas together are held to
@@ -96,16 +97,21 @@ class Isolation:
         """Whether a replica can be held to the memory that it has asked for."""
         return self.groups is not None and "memory" in self.groups.limits
 
-    def group(self, name: str, memory_bytes: int = 0) -> list[str]:
-        """Make a control group, where that can be done. Returns its folders. Raises OSError.
+    @property
+    def holds_machines(self) -> bool:
+        """Whether programs are held to what their machines have: on shared sites, unless the admin says otherwise."""
+        return self.hold == "on" or (self.hold == "auto" and self.level == 2)
 
-        `memory_bytes`: that the replica itself has asked for; 0: it has asked for none.
+    def group(self, name: str, asked: Mapping[str, Any]) -> list[str]:
+        """Make a control group for what a replica has asked for, where that can be done. Returns its folders. Raises OSError.
+
         A sandbox has a PID namespace: it needs a group for limits alone, and a start costs some milliseconds less without.
         """
-        if self.groups is None or (self.level and not self.limits and not memory_bytes):
+        own = asked["memory_limit_bytes"] or (asked["machine_memory_bytes"] if self.holds_machines else 0)
+        if self.groups is None or (self.level and not self.limits and not own):
             return []
-        most = min(filter(None, (self.memory_bytes, memory_bytes)), default=0)
-        return self.groups.make(name, most, self.processes)
+        most = min(filter(None, (self.memory_bytes, own)), default=0)
+        return self.groups.make(name, most, self.processes, asked["vcpus"], is_hard=self.holds_machines)
 
     def groups_of(self, beginning: str) -> set[str]:
         """The control groups whose names begin so."""
