@@ -264,3 +264,13 @@ def test_numbers_of_numpy_are_numbers(stoker: Stoker) -> None:
 def test_an_option_that_is_none_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         sdk.submit("train.py", gpu=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [("gpu", "did you mean gpus?"), ("worker", "did you mean workers?"), ("job_directory", "did you mean job_dir?")],
+)
+def test_an_option_that_there_is_not_is_told_with_the_nearest(folder: Path, word: str, told: str) -> None:
+    with pytest.raises(TypeError) as error:
+        sdk.submit(folder / "train.py", **{word: 1})  # type: ignore[arg-type]
+    assert str(error.value) == f"stoker.submit has no option {word!r}; {told}"

@@ -67,7 +67,7 @@ def test_what_is_backed_up_is_brought_back(
     store.commit([Cancel(job="p/j", why="after the backup", at=9.0)], by="u")
     store.close()
     assert stat.S_IMODE((tmp_path / "b.tar.gz").stat().st_mode) == 0o600
-    assert made.summary == "3 jobs (2 live), 9 lines of story, 1 log, 1 file"
+    assert made.summary == "3 jobs (2 live), 9 events, 1 log, 1 file"
 
     with fresh_database(postgresql_server) as url:
         where = url if target == "postgresql" else ""

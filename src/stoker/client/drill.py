@@ -20,9 +20,9 @@ from .results import compared, results
 Row = Mapping[str, Any]
 
 WAYS: Mapping[str, str] = {
-    "term": "every replica is told to stop",
-    "kill": "every replica is killed",
-    "one": "one replica is killed",
+    "term": "SIGTERM to every replica",
+    "kill": "SIGKILL to every replica",
+    "one": "SIGKILL to one replica",
 }
 PART = 0.4
 """After so much of the steps of the run that was left alone, it is interrupted: later, if nothing was saved by then."""

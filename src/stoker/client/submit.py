@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 from stoker.core.errors import BadSpec, NotReady, Violation
 
@@ -119,6 +120,7 @@ def submit(
     parameter_server_accelerator: Mapping[str, Any] | None = None,
     parameter_server_image_uri: str | None = None,
     parameter_server_count: int | None = None,
+    **misspelt: Never,
 ) -> Job:
     """Submit a job, and return once it is queued: from then on it survives any crash of the server.
 
@@ -142,7 +144,7 @@ def submit(
         job_dir: `gs://BUCKET/…`, where it keeps files: in $STOKER_JOB_DIR, and of a training job also as `--job-dir`.
         labels: such as {"team": "vision"}.
         project: without one, that of the settings.
-        rehearse: run it on virtual nodes made for it; GPUs are pretended.
+        rehearse: run it on virtual nodes made for it; GPUs are simulated.
         progress: hears what takes its time; without one nothing is printed.
         queue: the queue of this site that it waits in. priority: 0 to 1000, greater first.
         preemptible: it may be stopped for others at any time, and goes on later. resumable: started again, it goes on from
@@ -178,6 +180,8 @@ def submit(
     Raises BadSpec with everything that is wrong with it, NotReady if no node here could ever hold it, AlreadyExists for a
     taken name, Unavailable if there is no server and none can be started.
     """
+    if misspelt:
+        raise TypeError(_misspelt(next(iter(misspelt))))
     given = locals()
     asked = a.arguments({name: given[name] for name in _READERS if _is_said(given.get(name))}, _READERS)
     what = None if program is None else a.argument("program", program, _program)
@@ -186,6 +190,14 @@ def submit(
         return submit_it(what, asked, progress or Progress())
     except NotReady as error:
         raise NotReady(error.violations, fix=error.fix.replace(*_REHEARSE)) from None
+
+
+def _misspelt(name: str) -> str:
+    """That there is no such option, and the nearest that there is."""
+    near = get_close_matches(name, _READERS, 1)
+    return f"stoker.submit has no option {name!r}" + (
+        f"; did you mean {near[0]}?" if near else f"; there are {', '.join(_READERS)}"
+    )
 
 
 def _is_said(value: object) -> bool:

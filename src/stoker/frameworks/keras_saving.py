@@ -76,7 +76,7 @@ class Saving:
         try:
             before = signal.signal(signal.SIGTERM, self._told_to_stop)
         except ValueError:
-            say("it does not train in its main thread: it is not saved when it is told to stop")
+            say("it does not train in its main thread: no checkpoint is written on SIGTERM")
             yield
             return
         try:

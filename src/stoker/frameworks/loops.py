@@ -270,7 +270,7 @@ class Loops:
         try:
             before = signal.signal(signal.SIGTERM, told_to_stop) if self._keeping.saving is not None else None
         except ValueError:
-            say("it does not train in its main thread: it is not saved when it is told to stop")
+            say("it does not train in its main thread: no checkpoint is written on SIGTERM")
         try:
             yield
         finally:

@@ -257,7 +257,7 @@ _ROWS = (
     ),
     Failure("KILLED", "it was killed from outside", "see who did: the kernel's log, other users", Blame.EITHER),
     Failure(
-        "TERMINATED", "it was told to stop from outside", "see who did; machines that shut down do so", Blame.EITHER
+        "TERMINATED", "it got SIGTERM from outside", "see who sent it; machines that shut down do so", Blame.EITHER
     ),
     Failure(
         "ENDED",

@@ -54,7 +54,7 @@ PROGRAM_FAILURES = (
     Failure(
         "BAD_ARGUMENT",
         "the program does not take these arguments",
-        "check what stands after `--`; a training job gets --job-dir, too, if it has one",
+        "check the arguments after `--`; a training job gets --job-dir, too, if it has one",
     ),
     Failure(
         "NO_LAUNCHER",

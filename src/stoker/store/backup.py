@@ -67,7 +67,7 @@ class Manifest:
     def summary(self) -> str:
         """The same in words."""
         found = self.counts
-        words = f"{_many(found['jobs'], 'job')} ({found['live']} live), {_many(found['story'], 'line')} of story"
+        words = f"{_many(found['jobs'], 'job')} ({found['live']} live), {_many(found['story'], 'event')}"
         words += f", {_many(found['logs'], 'log')}"
         return words + (f", {_many(found['files'], 'file')}" if found["files"] else "")
 

@@ -38,17 +38,17 @@ def test_without_a_command_the_nodes_are_listed(nodes: Cli) -> None:
 
 def test_cordon_and_uncordon(nodes: Cli) -> None:
     ran = nodes("nodes", "cordon", A, "--why", "new driver")
-    assert (ran.code, ran.out) == (0, "") and f"{A} is given nothing new" in ran.err
+    assert (ran.code, ran.out) == (0, "") and f"{A} is cordoned" in ran.err
     assert "UP cordoned" in row_of(nodes, A) and "4/4 NVIDIA_TESLA_T4, not usable" in row_of(nodes, A)
     assert f"{A}: cordoned by " in nodes("nodes").err and ": new driver" in nodes("nodes").err
     assert "takes_work  no" in nodes("nodes", "describe", A).out
-    assert f"{A} is given work again" in nodes("nodes", "uncordon", A).err
+    assert f"{A} is schedulable again" in nodes("nodes", "uncordon", A).err
     assert "UP cordoned" not in row_of(nodes, A)
 
 
 def test_drain(nodes: Cli) -> None:
     ran = nodes("nodes", "drain", A)
-    assert "is emptied now: nobody runs there" in ran.err
+    assert "drains now: nobody runs there" in ran.err
     assert "UP drained" in row_of(nodes, A)
     found = json.loads(nodes("nodes", "drain", B, "--grace", "30m", "--why", "power", "--json").out)["cordon"]
     assert (found["empty_at"] - found["at"], found["why"]) == (1800.0, "power")

@@ -152,7 +152,7 @@ def cancel(job: str, project: str | None) -> None:
     if state in ("SUCCEEDED", "FAILED"):
         show.note(f"{job} had {state.lower()} already")
     else:
-        show.done(f"{job} is cancelled" if state == "CANCELLED" else f"{job} is told to stop")
+        show.done(f"{job} is cancelled" if state == "CANCELLED" else f"{job} is being cancelled")
 
 
 @command.command("release")
@@ -171,7 +171,7 @@ def release(job: str, project: str | None) -> None:
 def shell(job: str, replica: str | None, project: str | None) -> int:
     """Open a shell where a program has failed, if its place is kept (--hold-on-failure), and on this machine.
 
-    It has the program's working directory, environment and GPUs. What stands after `--` is run instead of a shell. It is ended
+    It has the program's working directory, environment and GPUs. The command after `--` is run instead of a shell. It is ended
     when the place is given back.
     """
     from stoker.cli.shell import open_shell

@@ -54,7 +54,11 @@ def cordon(name: str, why: str, as_json: bool) -> None:
 
     Slurm calls it DRAIN. It lasts until `stoker nodes uncordon`, also when the server or the node is restarted.
     """
-    _done(session.client().cordon(name, why=why), as_json, lambda node: f"{name} is given nothing new")
+    _done(
+        session.client().cordon(name, why=why),
+        as_json,
+        lambda node: f"{name} is cordoned: nothing new is scheduled there",
+    )
 
 
 @command.command("drain")
@@ -74,7 +78,7 @@ def drain(name: str, grace: str | None, why: str, as_json: bool) -> None:
 
     seconds = span(grace, "--grace") if grace else 0.0
     node = session.client().drain(name, why=why, within_seconds=seconds)
-    _done(node, as_json, lambda node: f"{name} is given nothing new, and is emptied {_when(seconds)}{_who(node)}")
+    _done(node, as_json, lambda node: f"{name} is cordoned, and drains {_when(seconds)}{_who(node)}")
 
 
 @command.command("uncordon")
@@ -82,7 +86,7 @@ def drain(name: str, grace: str | None, why: str, as_json: bool) -> None:
 @session.json_option
 def uncordon(name: str, as_json: bool) -> None:
     """Give NODE work again, and forgive what it was to blame for."""
-    _done(session.client().uncordon(name), as_json, lambda node: f"{name} is given work again" + _but(node))
+    _done(session.client().uncordon(name), as_json, lambda node: f"{name} is schedulable again" + _but(node))
 
 
 def _list(as_json: bool) -> None:

@@ -30,7 +30,7 @@ def command(
     """Run a job's full cluster here, on virtual nodes made for it and gone after it.
 
     Takes the same arguments as `stoker jobs submit training`. Every replica is a process of its own with the wiring of the
-    real thing; GPUs are pretended. JOB may be left out.
+    real thing; GPUs are simulated. JOB may be left out.
     """
     from stoker.cli import submission
 

@@ -115,7 +115,7 @@ def command(
 
 
 def _command(words: tuple[str, ...]) -> list[str]:
-    """What stands after `--`. What stands before it is most often a command whose `--` was forgotten."""
+    """The command after `--`. Words before it are most often a command whose `--` was forgotten."""
     context = click.get_current_context()
     found: list[str] = context.meta["user_args"] or []
     if words:

@@ -59,7 +59,7 @@ def list_(as_json: bool) -> None:
 def revoke(name: str) -> None:
     """Make the token of NAME worth nothing, at once. Its jobs go on."""
     session.client().revoke_token(name)
-    show.done(f"the token of {name} opens nothing any more")
+    show.done(f"the token of {name} is revoked")
 
 
 def _what(token: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ async def rehearse_job(project: Project, request: Request) -> Response:
     """Run a v1 Job on virtual nodes that are made for it, and go when it has ended.
 
     The body and the answer are those of AI Platform v1's `projects.jobs.create`. Every replica is a process of its own with
-    the wiring of the real thing; accelerators are pretended.
+    the wiring of the real thing; accelerators are simulated.
     """
     body = await read_json(request)
     return answer(await in_thread(submit, services(request), project, body, user(request), rehearse=True))
