@@ -15,6 +15,9 @@ from stoker.runtime.ends import End, Ends, place_of
         (End(137, "", 3.0, "step 7"), End(139, "", 3.0, "step 7"), False),
         (End(137, "", 3.0, "step 7"), End(137, "SEGFAULT", 3.0, "step 7"), False),
         (End(137, "", 0.0, ""), End(137, "", 0.9, ""), True),
+        (End(11, "", 1.0, "x"), End(11, "", 1.0, "x"), True),
+        (End(143, "", 1.0, "saved"), End(143, "", 1.0, "saved"), False),  # it asks to be run again
+        (End(200, "", 1.0, "saved"), End(200, "", 1.0, "saved"), False),
         (End(137, "", 40.0, ""), End(137, "", 90.0, ""), False),  # somebody else killed it, now and then
         (End(137, "", 9.0, "12:00:01 step 7 loss 0.25"), End(137, "", 9.0, "12:00:41,003 step 7 loss 2e-3"), False),
         (End(137, "", 9.0, "12:00:01 step 7 loss 0.25"), End(137, "", 9.0, "12:00:41.003 step 7 loss 2.5e-3"), True),

@@ -8,6 +8,7 @@ from typing import NamedTuple, Optional
 MOST_ALIKE = 3
 """So many ends in a row that are alike are enough: another start would end in the same way."""
 
+_SIGNALS = 128  # an exit code of so much and n: a death by signal n
 _LONGEST_PLACE_CHARACTERS = 160
 _PASSING = re.compile(r"\d+(?::\d\d)+(?:[.,]\d+)?|\d+[.,]\d+(?:[eE][-+]?\d+)?|0x[0-9a-fA-F]+")
 
@@ -21,11 +22,13 @@ class End(NamedTuple):
     place: str
 
     def is_like(self, other: "End") -> bool:
-        """Whether two starts ended in the same way, after the same line, and about as late.
+        """Whether two starts ended by the same signal, after the same line, and about as late.
 
         Clock times, fractions and addresses in the line differ from run to run and do not count. Whole numbers do: a program
         that goes on from its checkpoint counts its steps by them, and gets further each time.
         """
+        if not is_by_signal(self.code):
+            return False
         ways = (self.code, self.sign, place_of(self.place)), (other.code, other.sign, place_of(other.place))
         shorter, longer = sorted((self.seconds, other.seconds))
         return ways[0] == ways[1] and longer <= 2 * shorter + 1
@@ -49,6 +52,12 @@ class Ends:
         place = "" if self._last is None else place_of(self._last.place)
         where = f"after the line {place!r}" if place else "without a word"
         return f"it ended in this way {self.alike} times in a row, {where}"
+
+
+def is_by_signal(code: int) -> bool:
+    """Whether a shown exit code is that of a death by a signal. SIGTERM's is not: who was told to stop may ask to be run again
+    by it, as may whoever ends with a code beyond those of signals."""
+    return code in (6, 11) or (_SIGNALS < code < _SIGNALS + 65 and code != _SIGNALS + 15)
 
 
 def place_of(line: str) -> str:

@@ -11,7 +11,7 @@ from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Job, Replica
 from stoker.core.node import Node, NodeState
 from stoker.core.states import Cause, JobState, ReplicaState, Standing
-from stoker.runtime.ends import MOST_ALIKE
+from stoker.runtime.ends import MOST_ALIKE, is_by_signal
 from stoker.runtime.exits import PERMANENT, exit_class
 from stoker.runtime.sign_table import AGAIN, EFFECTS
 
@@ -150,7 +150,9 @@ def is_poison(job: Job, found: Diagnosis) -> bool:
 
 def end_of(culprit: Replica | None) -> str:
     """How a replica ended, and where; empty where that is not known, or where it ended because of others."""
-    if culprit is None or culprit.exit_code is None or not culprit.place or culprit.sign in EFFECTS:
+    if culprit is None or culprit.exit_code is None or not is_by_signal(culprit.exit_code):
+        return ""
+    if not culprit.place or culprit.sign in EFFECTS:
         return ""
     name = replica_name(culprit.role, culprit.index)
     return "\n".join((name, str(culprit.exit_code), culprit.sign, culprit.place))
