@@ -1,8 +1,9 @@
 """Which Python environment a command runs in: what was said, else what the program and its folder say, else the active one.
 
-Python:    --python, else what the script's inline metadata says, else the active environment, else Stoker's own.
-Packages:  --requirements, else the script's inline metadata, else uv.lock, requirements.txt or pyproject.toml of the folder;
-           and --with beside any of them. What that Python has already, and fits, is not installed again.
+Python:    --python, else what the script's inline metadata says, else the active environment, else what environment.yml says,
+           else Stoker's own.
+Packages:  --requirements, else the script's inline metadata, else uv.lock, requirements.txt, pyproject.toml or environment.yml of
+           the folder; and --with beside any of them. What that Python has already, and fits, is not installed again.
 
 Inline metadata: PEP 723. The active environment: VIRTUAL_ENV or CONDA_PREFIX, as `activate` sets them.
 """
@@ -20,6 +21,8 @@ from pathlib import Path
 
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.requirements import VERSION, problem_of
+
+from .conda_file import CondaFile, read_conda_file
 
 STOKERS_OWN = "stoker"
 """`--python stoker`: the one that Stoker runs on, whatever is active."""
@@ -62,6 +65,11 @@ def find_environment(
     inline = _inline_metadata(command, folder)
     interpreter, where = _interpreter(python, inline, os.environ if variables is None else variables, is_same_machine)
     lines, whose = _requirements(requirements, inline, folder)
+    conda = read_conda_file(folder) if not (requirements or inline or whose) else None
+    if conda is not None:
+        lines, whose = list(conda.requirements), f"{conda.name}{_without(conda)}"
+        if conda.python and not interpreter and python != STOKERS_OWN and VERSION.fullmatch(conda.python):
+            interpreter, where = conda.python, f"Python {conda.python} ({conda.name})"
     lines += packages
     for line in packages:
         _check(line, "--with")
@@ -69,6 +77,11 @@ def find_environment(
     what = f"{' and '.join(filter(None, names))} ({_count(lines)})" if lines else ""
     why = " on ".join(filter(None, (what, where or ("Stoker's own Python" if lines else ""))))
     return Environment(python=interpreter, requirements=tuple(lines), why=why)
+
+
+def _without(conda: CondaFile) -> str:
+    more = f" and {len(conda.left_out) - 4} more" if conda.left_out[4:] else ""
+    return f", without {', '.join(conda.left_out[:4])}{more}" if conda.left_out else ""
 
 
 def _interpreter(
