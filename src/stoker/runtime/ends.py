@@ -55,8 +55,10 @@ class Ends:
 
 
 def is_by_signal(code: int) -> bool:
-    """Whether a shown exit code is that of a death by a signal. SIGTERM's is not: who was told to stop may ask to be run again
-    by it, as may whoever ends with a code beyond those of signals."""
+    """Whether a shown exit code is that of a death by a signal other than SIGTERM.
+
+    Who was told to stop may ask to be run again by 143, as may whoever ends with a code beyond those of signals.
+    """
     return code in (6, 11) or (_SIGNALS < code < _SIGNALS + 65 and code != _SIGNALS + 15)
 
 
