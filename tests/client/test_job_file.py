@@ -113,6 +113,7 @@ BROKEN = {
     "an open quote": ("trainingInput:\n  args: ['a\n", "the quote that line 2 opens is not closed"),
     "a deeper line": ("t:\n  a: b\n   c: d\n", "line 3: it is indented deeper than line 2, which has a value already"),
     "a missing colon": ("t:\n  region us-central1\n  a: b\n", "write region: us-central1"),
+    "a table without a colon": ("trainingInput\n  a: b\n", "has no ':' after its name; write trainingInput:"),
     "a second colon": ("t:\n  a: b: c\n", "a second ':' in one value; put the value in quotes"),
     "a line further out": ("t:\n    a: b\n  c: d\n", "line 3: it is indented unlike the lines that it belongs to"),
     "two documents": ("---\na: 1\n---\nb: 2\n", "line 3"),

@@ -31,11 +31,26 @@ def test_the_file_beside_the_package_counts_unless_a_setup_or_another_file_is_th
     assert requirements_of(None, [], ["six"]) == (("six",), "--with")
 
 
-@pytest.mark.parametrize("line", ["--index-url http://127.0.0.1/simple", "./mine", "-e ."])
-def test_what_no_metadata_can_say_is_refused(tmp_path: Path, line: str) -> None:
-    trainer = a_trainer(tmp_path, requirements_txt=f"{line}\n")
+@pytest.mark.parametrize("line", ["--index-url http://127.0.0.1/simple", "./mine", "-e .", "", "a\nb"])
+def test_what_no_metadata_can_say_is_refused_where_it_was_asked_for(tmp_path: Path, line: str) -> None:
+    trainer = a_trainer(tmp_path, requirements_txt=f"{line}\nsix\n")
+    with pytest.raises(BadSpec, match="--with"):
+        requirements_of(None, [], [line])
+    if line.startswith(("-", ".")):
+        with pytest.raises(BadSpec, match=r"requirements\.txt"):
+            requirements_of(None, [tmp_path / "requirements.txt"], [])
+        lines, whose = requirements_of(trainer, [], [])
+        assert "six" in lines or whose.startswith("requirements.txt is left out: "), "nobody has named that file"
+        assert line in whose
+
+
+def test_a_file_that_nobody_has_named_and_nobody_can_read_is_let_be(tmp_path: Path) -> None:
+    trainer = a_trainer(tmp_path)
+    (tmp_path / "requirements.txt").write_bytes("six\n".encode("utf-16"))
+    lines, whose = requirements_of(trainer, [], [])
+    assert lines == () and whose.startswith("requirements.txt is left out: ")
     with pytest.raises(BadSpec):
-        requirements_of(trainer, [], [])
+        requirements_of(trainer, [tmp_path / "requirements.txt"], [])
 
 
 def test_the_same_lines_make_the_same_wheel(tmp_path: Path) -> None:

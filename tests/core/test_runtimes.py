@@ -31,6 +31,12 @@ def test_it_is_made_where_a_python_is_here(runtime: str, python: str, chosen: st
         assert found.environment.requirements[0] == f"tensorflow=={runtime}.*"
 
 
+def test_another_python_than_was_asked_for_is_told() -> None:
+    found = choose("2.11", "3.8", HERE)
+    assert found.environment.python == "3.10" and found.note.startswith("Python 3.8 is not here")
+    assert choose("2.11", "3.7", HERE).note == choose("2.11", "", HERE).note == ""
+
+
 def test_what_cannot_be_made_is_said_with_what_would_do() -> None:
     bare = Surroundings(own_python="3.13", installed=lambda: frozenset({"3.13", "3.9"}))
     found = choose("1.15", "", bare)

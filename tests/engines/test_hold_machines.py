@@ -44,6 +44,13 @@ def test_what_a_replica_is_held_to(
 ) -> None:
     groups = Groups()
     isolation = Isolation(home=tmp_path, level=level, groups=groups, memory_bytes=site, processes=100, hold=hold)
-    asked: dict[str, Any] = {"memory_limit_bytes": explicit, "machine_memory_bytes": 15 * GIB, "vcpus": 4.0}
+    asked: dict[str, Any] = {
+        "memory_limit_bytes": explicit,
+        "machine_memory_bytes": 15 * GIB,
+        "vcpus": 4.0,
+        "is_sized": True,
+    }
     assert isolation.group("a", asked) == ["/base/a"]
     assert groups.asked == [(most, 4.0, is_hard)]
+    isolation.group("b", {**asked, "is_sized": False})
+    assert groups.asked[1] == (most, 4.0, False), "nobody has said how many vCPUs: they weigh, and are no bound"

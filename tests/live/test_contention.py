@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from stoker.client.client import Client
@@ -35,7 +37,8 @@ def test_who_holds_it_is_told_and_the_order_comes_true(server: Server) -> None:
     assert [told[name]["starts"]["waits_for"] for name in told] == ["local/now_0", "local/now_1", "local/now_2"]
     middles = [told[name]["starts"]["at"]["middle"] for name in told]
     assert middles == sorted(middles)
-    assert "held by  now_0 (4 GPUs, ends about " in server.cli("why", "now_3").stdout
+    shown = server.cli("why", "now_3").stdout  # on a busy machine it may end in a moment by now
+    assert re.search(r"held by  now_[012] \(4 GPUs, ends (?:about |in a moment|now)", shown), shown
     wait_until(lambda: state(client, "now_3") == "SUCCEEDED", 60.0)
     placed = [client.details("local", name)["attempts"][0]["placed_at"] for name in names[1:]]
     assert placed == sorted(placed)

@@ -71,7 +71,7 @@ def filter_of(
         parts.append(f"labels.{key}={_quoted(value)}" if has_value else f"labels:{key}")
     parts += [f"{field}={_quoted(value)}" for field, value in (("user", user), ("queue", queue)) if value]
     if since:
-        parts.append(f'createTime>="{_moment(now - since)}"')
+        parts.append(f'createTime>="{_moment(max(0.0, now - since))}"')
     return " AND ".join(parts)
 
 

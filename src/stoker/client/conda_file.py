@@ -6,6 +6,7 @@ framework's wheels bring their own. Format: conda's documentation, "Creating an 
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ class CondaFile:
 
 def read_conda_file(folder: Path) -> CondaFile | None:
     """The environment file of a folder, if there is one. Raises BadSpec for what is none."""
-    file = next((folder / name for name in NAMES if (folder / name).is_file()), None)
+    file = next((folder / name for name in NAMES if os.path.isfile(folder / name)), None)
     if file is None:
         return None
     try:

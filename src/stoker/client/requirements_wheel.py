@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from stoker.core.errors import BadSpec, Violation
+from stoker.core.requirements import problem_of
 
 from .environment import lines_of
 
@@ -23,23 +25,45 @@ def requirements_of(
     files: those of `--requirements`; without one the requirements.txt beside the trainer package, unless a setup.py there says
     what it needs. packages: those of `--with`. Raises BadSpec for a line that a package's metadata cannot say.
     """
+    names = [", ".join(file.name for file in files)]
+    lines = [line for file in files for line in _checked(lines_of(file), file.name)]
     beside = package_path.resolve().parent if package_path is not None else None
-    if not files and beside is not None and not (beside / "setup.py").exists():
-        files = [file for file in (beside / "requirements.txt",) if file.is_file()]
-    lines = [line.partition(" --hash")[0] for file in files for line in lines_of(file)]
-    for line in lines:
-        if line.startswith(("-", ".", "/")):
+    if not files and beside is not None and not os.path.exists(beside / "setup.py"):
+        lines, names = _unnamed(beside / "requirements.txt")
+    lines += _checked(packages, "--with")
+    plain = tuple(line.partition(" --hash")[0] for line in lines)
+    return plain, " and ".join(filter(None, [*names, *(["--with"] if packages else [])]))
+
+
+def _unnamed(file: Path) -> tuple[list[str], list[str]]:
+    """The lines of a file that nobody has named, which may be there for others, and what to say of it."""
+    if not os.path.isfile(file):
+        return [], []
+    try:
+        found = list(lines_of(file))
+    except BadSpec as error:
+        return [], [f"{file.name} is left out: {error.violations[0].description}"]
+    left_out = [line for line in found if _problem(line)]
+    without = f", without {', '.join(left_out[:3])}" if left_out else ""
+    return [line for line in found if line not in left_out], [file.name + without] if found else []
+
+
+def _problem(line: str) -> str:
+    """What keeps a line out of a package's metadata; empty: nothing."""
+    if not line.strip() or "\n" in line or "\r" in line:
+        return "is no requirement"
+    return "is an option or a path" if line.startswith(("-", ".", "/")) else problem_of(line)
+
+
+def _checked(lines: Iterable[str], where: str) -> list[str]:
+    found = list(lines)
+    for line in found:
+        if problem := _problem(line):
             raise BadSpec(
-                [
-                    Violation(
-                        "--requirements",
-                        f"{line[:80]!r} is an option or a path, and a training job takes packages only",
-                    )
-                ],
-                fix="give the index to uv by its settings (UV_INDEX_URL for the server), or archives with --packages",
+                [Violation(where, f"{line[:80]!r} {problem}; a training job takes packages of an index")],
+                fix="an index is a setting of uv's (UV_INDEX_URL for the server); archives go with --packages",
             )
-    names = [", ".join(file.name for file in files), *(["--with"] if packages else [])]
-    return (*lines, *packages), " and ".join(filter(None, names))
+    return found
 
 
 def make_wheel(requirements: Sequence[str], folder: Path) -> Path:

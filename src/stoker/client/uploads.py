@@ -120,14 +120,19 @@ def upload_packages(
     if not isinstance(training, dict) or not (packages or package_path or lines):
         return  # nothing to add; what is wrong with the job, the server says
     if not (packages or package_path):
-        uris = list(training.get("packageUris") or [])  # as the job file names them
+        named = training.get("packageUris") or []  # as the job file names them
+        if not isinstance(named, list):
+            return  # what is wrong with it, the server says
+        uris = list(named)
     module = training.get("pythonModule")
     if package_path and not packages and isinstance(module, str) and os.path.isfile(package_path / "__init__.py"):
         check_module(module, package_path)  # it may be in another of the packages
     base = _staging(training, staging_bucket, body["jobId"])
     with tempfile.TemporaryDirectory(prefix="stoker-") as folder:
+        if whose:
+            count = f" ({len(lines)} requirement{'s' if len(lines) > 1 else ''})" if lines else ""
+            progress.begins(f"environment: {whose}{count}")
         if lines:
-            progress.begins(f"environment: {whose} ({len(lines)} requirement{'s' if len(lines) > 1 else ''})")
             local.insert(0, make_wheel(lines, Path(folder)))
         digests = [_digest(local)] if local else []
         if package_path:

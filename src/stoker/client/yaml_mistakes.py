@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-_KEY_ALONE = re.compile(r"^\s*(?:- )?([A-Za-z_][\w-]*)\s+([^\s:#][^:#]*)$")
+_KEY_ALONE = re.compile(r"^\s*(?:- )?([A-Za-z_][\w-]*)(?:\s+([^\s:#][^:#]*))?\s*$")
 _PAIR = re.compile(r"^\s*(?:- )?[\w-]+:\s*\S")
 
 
@@ -37,7 +37,7 @@ def _known(error: yaml.YAMLError, problem: str, lines: list[str], number: int) -
         alone = _KEY_ALONE.match(lines[n]) if n is not None and n < len(lines) else None
         if alone and ("mapping values" in problem or "':'" in problem):
             where = "" if n == number else f"the line before it, {lines[n or 0].strip()!r}, "
-            return f"{where}has no ':' after its name; write {alone[1]}: {alone[2].strip()}"
+            return f"{where}has no ':' after its name; write {alone[1]}:{' ' + alone[2].strip() if alone[2] else ''}"
     if "mapping values are not allowed" in problem and before is not None:
         if _indent(line) > _indent(lines[before]) and _PAIR.match(lines[before]):
             return f"it is indented deeper than line {before + 1}, which has a value already; begin both in the same column"

@@ -67,6 +67,7 @@ class Choice:
     environment: Environment = field(default_factory=Environment)  # empty: the configured interpreter, or Stoker's own
     problem: str = ""  # what keeps it from being what was asked for; empty: nothing
     fix: str = ""
+    note: str = ""  # what is not as it was asked for, and runs all the same
 
 
 def choose(runtime: str, python: str, here: Surroundings) -> Choice:
@@ -84,7 +85,9 @@ def choose(runtime: str, python: str, here: Surroundings) -> Choice:
     fitting = [found for found in asked.pythons if found in installed]
     if fitting:
         chosen = python if python in fitting else fitting[-1]
-        return Choice(Environment(python=chosen, requirements=asked.requirements))
+        other = f"Python {python} is not here, or has no TensorFlow {runtime}: it runs on Python {chosen}"
+        environment = Environment(python=chosen, requirements=asked.requirements)
+        return Choice(environment, note=other if python not in ("", chosen) else "")
     span = asked.pythons[0] if len(asked.pythons) == 1 else f"{asked.pythons[0]} to {asked.pythons[-1]}"
     there = ", ".join(sorted(installed, key=lambda found: int(found.partition(".")[2]))) or here.own_python
     has = f"TensorFlow {here.own_tensorflow}" if here.own_tensorflow else "no TensorFlow"

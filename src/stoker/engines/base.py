@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from stoker.core.job import Attempt
 from stoker.core.launch import Launch, LaunchFile, LaunchReplica
 from stoker.core.node import Node
+from stoker.core.spec import Machine
 from stoker.core.states import ReplicaState, Standing
 
 
@@ -48,6 +49,7 @@ def words_of(launch: Launch, replica: LaunchReplica) -> dict[str, Any]:
         "memory_limit_bytes": replica.machine.memory_limit_bytes,
         "machine_memory_bytes": int(replica.machine.memory_gb * 2**30),
         "vcpus": replica.machine.vcpus,
+        "is_sized": bool(replica.machine.type) or replica.machine.vcpus != Machine().vcpus,
         "grace_seconds": launch.grace_seconds,
         "in_place": launch.in_place,
         "ends_early": launch.ends_early,

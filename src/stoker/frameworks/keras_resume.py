@@ -25,6 +25,7 @@ from .keras_saving import Saving, set_rate
 from .saving import Saving as Writing
 from .steps import tell_resumed
 from .stored import checkpoints_at
+from .truth import nothing_left
 from .words import NotNow, Refused, passes, say
 
 _DEFAULT_BATCH = 32  # of Keras
@@ -83,6 +84,7 @@ class Resume(ABC):
             if is_over or found.state.get("is_stopped"):
                 read = Read(found.state.get("made", 0), reached.steps)
                 self._owed.setdefault(id(data), (data, []))[1].append(read)
+                nothing_left()
                 return self._as_it_was(model, history)
             tell_resumed(found.state["step"])
         unit = self._unit(asked)

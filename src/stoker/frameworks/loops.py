@@ -17,6 +17,7 @@ from .keeping import Keeping
 from .sources import Source
 from .steps import meter, reading
 from .torch_steps import size_of
+from .truth import nothing_left
 from .words import STOPPED_EXIT_CODE, say
 
 _LOOK_SECONDS = 1.0
@@ -63,7 +64,7 @@ class Loops:
         """The epochs that are left."""
         first = self._enter("epochs").epoch
         if first >= count and self._goes_on is not None:
-            return  # it was over
+            return nothing_left()  # it was over
         with self._within("epochs"):
             for epoch in range(first, count):
                 self._place = self._place._replace(epoch=epoch, batch=self._place.batch if epoch == first else 0)
@@ -92,7 +93,9 @@ class Loops:
                 "batches() was called twice without epochs(): put `for epoch in state.epochs(…)` around it"
             )
         self._has_batches = True
-        if not first.is_over:
+        if first.is_over:
+            nothing_left()
+        else:
             with self._within("batches"):
                 yield from self._batches(data)
                 self._leave()

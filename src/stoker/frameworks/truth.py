@@ -77,6 +77,11 @@ def left(why: str) -> None:
     _write({"way": "its own"})
 
 
+def nothing_left() -> None:
+    """It went on from a checkpoint of its end: there is no step to look at, and nothing to train."""
+    _write({"way": "as its checkpoint left it"})
+
+
 def tell_by_itself(used: int) -> None:
     """Of a program that nobody was told to distribute: on how many replicas its first step was. Said if it is alone of several.
 

@@ -53,8 +53,7 @@ class Cgroups:
             if is_hard:
                 asked.update({"cpu.max": f"{quota} {_CPU_PERIOD_MICROSECONDS}", "cpu.cfs_quota_us": str(quota)})
             for file, value in asked.items():
-                if self._has("cpu", name, file):
-                    _write(os.path.join(self.limits["cpu"], name, file), value)
+                self._set("cpu", file, value, name)
         return self.group(name)
 
     def hold_all(self, memory_bytes: int, cores: int) -> List[str]:
@@ -74,14 +73,14 @@ class Cgroups:
                 had.append(f"{memory_bytes / 2**30:.1f} GB of memory")
         return had
 
-    def _set(self, controller: str, file: str, value: int) -> bool:
-        """Set a limit of all groups together. Returns whether that could be done."""
-        path = os.path.join(self.limits[controller], file)
+    def _set(self, controller: str, file: str, value: "int | str", name: str = "") -> bool:
+        """Set a limit of all groups together, or of the one of this name. Returns whether that could be done."""
+        path = os.path.join(self.limits[controller], name, file)
         try:
             if os.path.exists(path):
                 _write(path, str(value))
                 return True
-        except OSError:  # all together have more at this moment
+        except OSError:  # they have more at this moment, or whoever made the groups above gives less
             pass
         return False
 

@@ -10,7 +10,10 @@ MOST_ALIKE = 3
 
 _SIGNALS = 128  # an exit code of so much and n: a death by signal n
 _LONGEST_PLACE_CHARACTERS = 160
-_PASSING = re.compile(r"\d+(?::\d\d)+(?:[.,]\d+)?|\d+[.,]\d+(?:[eE][-+]?\d+)?|0x[0-9a-fA-F]+")
+_MOST_LOOKED_AT = 400  # of the characters of a line
+_PASSING = re.compile(r"(?<!\d)\d{1,4}(?::\d\d){1,2}(?:[.,]\d{1,9})?|\b0x[0-9a-fA-F]{1,16}\b")
+_SOON_SECONDS = 10.0
+"""Who is killed without a word is likely killed by itself only if it is so soon."""
 
 
 class End(NamedTuple):
@@ -22,16 +25,16 @@ class End(NamedTuple):
     place: str
 
     def is_like(self, other: "End") -> bool:
-        """Whether two starts ended by the same signal, after the same line, and about as late.
+        """Whether two starts ended by the same signal, after the same line, and as late: by a tenth and two seconds.
 
-        Clock times, fractions and addresses in the line differ from run to run and do not count. Whole numbers do: a program
-        that goes on from its checkpoint counts its steps by them, and gets further each time.
+        Clock times and addresses in the line differ from run to run and do not count. Other numbers do: a program that goes on
+        from its checkpoint gets further each time. One without a line has to end soon.
         """
-        if not is_by_signal(self.code):
+        if not is_by_signal(self.code) or (not self.place.strip() and self.seconds > _SOON_SECONDS):
             return False
         ways = (self.code, self.sign, place_of(self.place)), (other.code, other.sign, place_of(other.place))
         shorter, longer = sorted((self.seconds, other.seconds))
-        return ways[0] == ways[1] and longer <= 2 * shorter + 1
+        return ways[0] == ways[1] and longer <= 1.1 * shorter + 2
 
 
 class Ends:
@@ -64,4 +67,4 @@ def is_by_signal(code: int) -> bool:
 
 def place_of(line: str) -> str:
     """A last line as the place where a program was: without what differs from run to run, and cut to size."""
-    return _PASSING.sub("#", line.strip())[:_LONGEST_PLACE_CHARACTERS]
+    return _PASSING.sub("#", line.strip()[:_MOST_LOOKED_AT])[:_LONGEST_PLACE_CHARACTERS]

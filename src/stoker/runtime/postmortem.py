@@ -12,7 +12,7 @@ from .lines import Log
 from .program import Ended
 from .sandbox import Sandbox
 from .sign_row import ANYWHERE, AS_EXIT_CODE
-from .sign_table import AGAIN
+from .sign_table import AGAIN, EFFECTS
 from .signs import Found, find_sign, plain
 
 SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
@@ -68,6 +68,11 @@ def unverified(request: Dict[str, Any], beat_folder: str) -> str:
 def examine_text(text: str) -> Found:
     """The sign of what kept a program from starting."""
     return find_sign([], text.splitlines())
+
+
+def is_effect(sign: str) -> bool:
+    """Whether it is most often the effect of a peer's end, or may pass."""
+    return sign in EFFECTS or AGAIN.get(sign) == ANYWHERE
 
 
 def is_out_of_memory(found: Found) -> bool:

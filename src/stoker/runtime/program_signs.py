@@ -6,6 +6,12 @@ from typing import Tuple
 
 from .sign_row import BEFORE, CAUSE, ELSEWHERE, NEVER, Sign
 
+RAISED = frozenset(
+    "OTHER_VERSION NO_LAUNCHER ENVIRONMENT_VARIABLE SHAPES OTHER_DEVICE OTHER_TYPE UNUSED_PARAMETERS GRADIENT ENCODING BAD_DATA"
+    " FORKED_CUDA RECURSION WEIGHTS_ONLY NAN LOGIN DOWNLOAD CUDA_LIBRARY".split()
+)
+"""The signs of exceptions: of a program that a signal killed without a traceback, such a line is but something it printed."""
+
 PROGRAM_SIGNS: Tuple[Sign, ...] = (
     # The program and what it is made of.
     Sign(
@@ -34,7 +40,7 @@ PROGRAM_SIGNS: Tuple[Sign, ...] = (
             r"A module that was compiled using NumPy 1\.x cannot be run in",
             r"does not match the version torch was compiled with",
             r"The detected CUDA version .* mismatches the version that was used to compile",
-            r"jaxlib version .* is (?:newer|older) than and incompatible|requires jaxlib|jaxlib is version .*, but this version",
+            r"jaxlib version .* is (?:newer|older) than and incompatible|jaxlib is version .*, but this version",
             r"\.so[\w.]*: (?:file too short|invalid ELF header|wrong ELF class)",
             r"Descriptors cannot be created directly|Descriptors cannot not be created directly",
             r"numpy\.core\.multiarray failed to import|_ARRAY_API not found",
@@ -68,7 +74,9 @@ PROGRAM_SIGNS: Tuple[Sign, ...] = (
         CAUSE,
         (
             BEFORE + r"ModuleNotFoundError: No module named '(?:pkg_resources|imp|distutils|sklearn\.externals\b.*)'",
-            BEFORE + r"ModuleNotFoundError: No module named '\w+\.[\w.]+'(?:; '[\w.]+' is not a package)?",
+            BEFORE
+            + r"ModuleNotFoundError: No module named '(?:torch|tensorflow|keras|jax|flax|numpy|scipy|sklearn|pandas"
+            r"|transformers|diffusers|torchvision|torchtext|torchaudio|pytorch_lightning|lightning|ray|apex|google\.protobuf)\.[\w.]+'",
             r"AttributeError: module '(?:numpy|tensorflow|jax|keras|torch(?!\._C)|pandas|sklearn|scipy|networkx|PIL)[\w.]*'"
             r" has no attribute ",
             r"deprecated in the new Keras optimizer",
@@ -126,7 +134,15 @@ PROGRAM_SIGNS: Tuple[Sign, ...] = (
             r"Default process group has not been initialized",
         ),
     ),
-    Sign("ENVIRONMENT_VARIABLE", NEVER, CAUSE, (BEFORE + r"KeyError: '[A-Z]+_[A-Z0-9_]+'$",)),
+    Sign(
+        "ENVIRONMENT_VARIABLE",
+        NEVER,
+        CAUSE,
+        (
+            r"\benviron\[.*\n(?:[^\n]*\n){0,4}KeyError: '\w+'$",
+            r"(?:os\.py|<frozen os>)\W.*\n(?:[^\n]*\n){0,3}KeyError: '\w+'$",
+        ),
+    ),
     # Tensors and gradients.
     Sign(
         "SHAPES",
@@ -218,7 +234,7 @@ PROGRAM_SIGNS: Tuple[Sign, ...] = (
             r"num_samples should be a positive integer value, but got num_samples=0",
             r"Found 0 (?:files|images) in|Found no valid file|Couldn't find any class folder",
             r"Invalid JPEG data|Input is empty|corrupted (?:record|image)",
-            r"Target \d+ is out of bounds|index out of range in self|Labels? .* (?:out of|outside) .*(?:range|bounds)",
+            r"Target \d+ is out of bounds|index out of range in self|Labels? .{0,80} (?:out of|outside) .{0,80}(?:range|bounds)",
             r"label must be in \[0, num_class\)|label and prediction size not match",
             r"Received a label value of -?\d+ which is outside the valid range",
             r"Invalid classes inferred from unique values of",
@@ -232,7 +248,7 @@ PROGRAM_SIGNS: Tuple[Sign, ...] = (
         (
             r"Cannot re-initialize CUDA in forked subprocess",
             r"An attempt has been made to start a new process before",
-            r"Can't (?:pickle|get) (?:local object|attribute)|cannot pickle '",
+            r"Can't (?:pickle|get) local object|Can't pickle <|cannot pickle '",
         ),
     ),
     Sign("RECURSION", NEVER, CAUSE, (BEFORE + r"RecursionError: ",)),
@@ -266,7 +282,8 @@ PROGRAM_SIGNS: Tuple[Sign, ...] = (
             r"size mismatch for .*: copying a param with shape",
             r"NotFoundError:.*Key .* not found in checkpoint",
             r"Layer count mismatch when loading weights",
-            r"Could not locate class '|Unknown (?:layer|\w+): '|expected \d+ variables, but received",
+            r"Could not locate class '",
+            r"Unknown (?:layer|loss function|initializer|regularizer|metric function): '|expected \d+ variables, but received",
             r"\d+ layers into a model with \d+ layers|doesn't match the size of parameter group",
         ),
     ),

@@ -102,8 +102,8 @@ SIGNS: "tuple[Sign, ...]" = (
         NEVER,
         CAUSE,
         (
-            r"\bCUDNN_STATUS_(?!SUCCESS)\w+",
-            r"\bCUBLAS_STATUS_(?!SUCCESS|ALLOC_FAILED)\w+",
+            r"[Ee]rror\b.{0,200}\bCUDNN_STATUS_(?!SUCCESS|NOT_SUPPORTED)\w+",
+            r"[Ee]rror\b.{0,200}\bCUBLAS_STATUS_(?!SUCCESS|ALLOC_FAILED|NOT_SUPPORTED)\w+",
             r"cuDNN failed to initialize",
             r"Could not create cudnn handle",
             r"DNN library is not found",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from .program_signs import RAISED
 from .sign_row import KERNEL, Sign
 from .sign_table import SIGNS
 
@@ -21,6 +22,7 @@ MOST_EVIDENCE_CHARACTERS = 500
 
 _LONGEST_LINE_CHARACTERS = 2000
 _LAST_WORDS_LINES = 25
+_SIGNALS = 128  # an exit code of so much and more, or below 0: a death by a signal
 _KILLED = frozenset({-9, -15, 137, 143})
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -44,7 +46,10 @@ def find_sign(out: Iterable[str], err: Iterable[str], kernel: Sequence[str] = ()
     for lines in (list(err), list(out)):
         lines = [_cut(line) for line in lines[-(_LAST_WORDS_LINES if code in _KILLED else MOST_LINES) :]]
         text, last_chain = "\n".join(lines), _last_chain(lines)
+        was_raised = last_chain < len(text) or (0 <= code < _SIGNALS)
         for order, sign in enumerate(SIGNS):
+            if sign.code in RAISED and not was_raised:
+                continue
             if sign.rank == KERNEL or (best is not None and sign.rank > best[0]):
                 continue
             line = _first(sign, text, last_chain) or _first(sign, text)
@@ -66,7 +71,7 @@ def _first(sign: Sign, text: str, start: int = 0) -> Optional[Tuple[int, str]]:
         return None
     of_source = None
     for found in _pattern(sign).finditer(text, start):
-        begin = text.rfind("\n", 0, found.start()) + 1
+        begin = text.rfind("\n", 0, max(found.start(), found.end() - 1)) + 1  # of several lines the last
         end = text.find("\n", found.end())
         line = text[begin : end if end >= 0 else len(text)]
         if not line.lstrip().startswith("raise "):

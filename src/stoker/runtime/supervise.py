@@ -203,12 +203,14 @@ class Supervisor:
             if ended.code == 0:
                 break
             may_restart, code = self._may_restart(ended, program.pid), self._exit_code(ended)
-            place = next((lines[-1] for lines in (self.log.last_output, self.log.last_errors) if lines), "")
+            place = " | ".join(lines[-1] for lines in (self.log.last_output, self.log.last_errors) if lines)
             ends.add(End(code, self._failure["sign"], time.monotonic() - self._started_at, place))
             self._failure.update(place=place_of(place), alike=ends.alike)
             if not may_restart or ended.was_stopped:
                 break
-            if ends.alike >= MOST_ALIKE and self.request["ends_early"]:
+            from .postmortem import is_effect
+
+            if ends.alike >= MOST_ALIKE and self.request["ends_early"] and not is_effect(self._failure["sign"]):
                 self._say(f"exited with status {code}, and is not started again: {ends.pattern()}")
                 self._failure["message"] += f" It is not started again: {ends.pattern()}."
                 break

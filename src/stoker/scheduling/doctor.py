@@ -121,7 +121,7 @@ def failure_message(convention: Convention, replica: Replica) -> str:
 
 def again_of(job: Job, attempt: Attempt, replica: Replica) -> Again:
     """Whether the failure of this replica is worth another try: as its sign says, else as its exit code does."""
-    if job.spec.retry.ends_early and replica.alike >= MOST_ALIKE:
+    if job.spec.retry.ends_early and replica.alike >= MOST_ALIKE and AGAIN.get(replica.sign) != Again.ANYWHERE:
         return Again.NEVER
     sign = replica.sign if _counts(job, replica.sign) else ""
     says = AGAIN.get(sign, "")

@@ -19,7 +19,10 @@ from stoker.core.job import RESUMABLE
 _MOST_NAMES = 5
 _OF_A_JOB = frozenset({"job_dir"})
 _OF_TRAINING = ("config_file", "module_name", "package_path", "packages", "master_image_uri")
-_OF_COMMAND = ("queue", "priority", "distribute", "precision", "learning_rate_rule", "checkpoints", "hang_seconds")
+_OF_COMMAND = (
+    *("queue", "priority", "distribute", "precision", "learning_rate_rule", "checkpoints", "hang_seconds"),
+    *("max_retries", "labels"),
+)
 
 
 @click.command("drill", cls=UserArgsCommand)
@@ -105,6 +108,8 @@ def _first_command(job: str | None, stamp: str, project: str, flags: dict[str, A
     words = click.get_current_context().meta["user_args"]
     name = job or f"drill_{stamp}"
     asked = {flag: flags[flag] for flag in _OF_COMMAND if flags[flag] is not None}
+    if len(flags["requirements"]) > 1:
+        raise BadSpec([Violation("--requirements", "one file is enough for a drill; it may name others by -r")])
     if flags["requirements"]:
         asked["requirements"] = flags["requirements"][0]
     found = submit(

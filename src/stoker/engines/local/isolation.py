@@ -111,7 +111,9 @@ class Isolation:
         if self.groups is None or (self.level and not self.limits and not own):
             return []
         most = min(filter(None, (self.memory_bytes, own)), default=0)
-        return self.groups.make(name, most, self.processes, asked["vcpus"], is_hard=self.holds_machines)
+        return self.groups.make(
+            name, most, self.processes, asked["vcpus"], is_hard=self.holds_machines and asked["is_sized"]
+        )
 
     def groups_of(self, beginning: str) -> set[str]:
         """The control groups whose names begin so."""

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from stoker.core.runtimes import Surroundings
 
 _LONGEST_SECONDS = 30.0
+_REMEMBERED_SECONDS = 60.0  # somebody may install one, as they are told to
 
 
 def surroundings(configured: Mapping[str, str], uv: str) -> Surroundings:
@@ -32,12 +34,16 @@ def find_uv() -> str:
     return str(beside) if beside.exists() else shutil.which("uv") or "uv"
 
 
-@functools.cache
 def installed_pythons(uv: str) -> frozenset[str]:
-    """`3.10`, `3.11`: those of this machine. Looked up once, at the first job that names a runtime: it takes half a second.
+    """`3.10`, `3.11`: those of this machine. Looked up at the first job in a minute that names a runtime: it takes half a second.
 
     Where uv cannot tell, Stoker's own alone.
     """
+    return _installed(uv, int(time.monotonic() / _REMEMBERED_SECONDS))
+
+
+@functools.lru_cache(maxsize=1)
+def _installed(uv: str, minute: int) -> frozenset[str]:
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     command = [uv, "python", "list", "--only-installed", "--output-format", "json"]
     try:

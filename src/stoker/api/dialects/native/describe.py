@@ -24,6 +24,8 @@ from .schemas.jobs import Spent as SpentRow
 SHARES = "a share of a GPU is counted, not enforced: the program sees the whole device and has to keep to its part of the memory"
 
 _MOST_LOOKED_UP = 8
+_MOST_NEIGHBOURS = 2000
+_OF_PATTERNS = frozenset("*?[]{}%@$,")  # many files, or a name that is made later
 MEMORY = "its memory is counted, not enforced: this server may make no control groups that hold a program to it"
 
 
@@ -81,7 +83,8 @@ def _missing_notes(site: Services, job: Job) -> list[str]:
         return []
     program, own = job.spec.program, job.spec.job_dir.rstrip("/")
     words = dict.fromkeys(w.rpartition("=")[2] for w in (*program.command, *program.args) if "gs://" in w)
-    named = [word for word in words if word.startswith("gs://") and not (own and f"{word}/".startswith(f"{own}/"))]
+    plain = [word for word in words if word.startswith("gs://") and not set(word) & _OF_PATTERNS]
+    named = [word for word in plain if not (own and f"{word}/".startswith(f"{own}/"))]
     return [note for word in named[:_MOST_LOOKED_UP] if (note := _missing(site, word))]
 
 
@@ -92,8 +95,9 @@ def _missing(site: Services, uri: str) -> str:
         if place.root is None or place.root.is_file(place.name) or place.root.is_folder(place.name):
             return ""
         above, _, last = place.name.rstrip("/").rpartition("/")
-        near = get_close_matches(last, [entry.name for entry in place.root.entries(above)], 1) if last else []
-    except (StokerError, OSError):
+        beside = [entry.name for entry in place.root.entries(above)] if last else []
+        near = get_close_matches(last, beside, 1) if len(beside) <= _MOST_NEIGHBOURS else []
+    except (StokerError, OSError, ValueError):
         return ""  # the program is told by its own library
     folder = uri.rstrip("/").rpartition("/")[0]
     return f"{uri} is not there yet" + (f"; did you mean {folder}/{near[0]}?" if near else "")
@@ -102,9 +106,11 @@ def _missing(site: Services, uri: str) -> str:
 def _runtime_notes(site: Services, job: Job) -> list[str]:
     """That a runtime version was asked for, and something else runs it."""
     program = job.spec.program
-    if not program.runtime or program.environment.python:
+    if not program.runtime:
         return []
     chosen = choose(program.runtime, program.python, site_rules(site).runtimes)
+    if program.environment.python:
+        return [chosen.note] if chosen.note else []
     return [f"{chosen.problem}; it runs on Stoker's own. What would do: {chosen.fix}"] if chosen.problem else []
 
 
