@@ -22,7 +22,7 @@ def a_start(middle: float, waits_for: str = "p/a") -> Start:
 def a_holder(job: str, middle: float | None, high: float) -> Holder:
     low = None if middle is None else middle - 10
     ends = Interval(low=low, middle=middle, high=high)
-    return Holder(job=job, accelerators=1, since=0, ends=ends, basis="", is_known=middle is not None)
+    return Holder(job=job, accelerators=1, since=0, ends=ends, basis="")
 
 
 def test_one_holder_ends_when_it_starts() -> None:

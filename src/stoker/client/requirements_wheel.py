@@ -50,9 +50,9 @@ def _unnamed(file: Path) -> tuple[list[str], list[str]]:
 
 def _problem(line: str) -> str:
     """What keeps a line out of a package's metadata; empty: nothing."""
-    if not line.strip() or "\n" in line or "\r" in line:
+    if not line.strip():
         return "is no requirement"
-    return "is an option or a path" if line.startswith(("-", ".", "/")) else problem_of(line)
+    return problem_of(line) or ("is an option" if line.startswith("-") else "")
 
 
 def _checked(lines: Iterable[str], where: str) -> list[str]:

@@ -64,7 +64,11 @@ class Holder:
     since: float
     ends: Interval
     basis: str
-    is_known: bool = True  # of jobs like it; else its end is bounded by its limit alone
+
+    @property
+    def is_known(self) -> bool:
+        """Whether jobs like it have run here; else its end is bounded by its limit alone."""
+        return self.ends.middle is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -208,7 +208,6 @@ class Part:
         self._loader = loader
         self._batch_size = batch_size
         self._dataset = dataset
-        self._data = id(dataset)
         self._epoch = 0
         self._seed: Optional[int] = None  # before the first order: not known yet
         self._is_checked = False
@@ -217,7 +216,7 @@ class Part:
 
     def __iter__(self) -> Iterator[Any]:
         self._was_whole, self._was_looked_at = self._share.evaluates(), not self._share.can_train()
-        self._share.note(self._was_whole, self._batch_size, self._loader, self._data)
+        self._share.note(self._was_whole, self._batch_size, self._loader, id(self._dataset))
         if self._was_whole:
             return iter(self.whole)
         self._epoch += 1

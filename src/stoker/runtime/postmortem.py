@@ -12,7 +12,7 @@ from .lines import Log
 from .program import Ended
 from .sandbox import Sandbox
 from .sign_row import ANYWHERE, AS_EXIT_CODE
-from .sign_table import AGAIN, EFFECTS
+from .sign_table import AGAIN
 from .signs import Found, find_sign, plain
 
 SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
@@ -72,7 +72,7 @@ def examine_text(text: str) -> Found:
 
 def is_effect(sign: str) -> bool:
     """Whether it is most often the effect of a peer's end, or may pass."""
-    return sign in EFFECTS or AGAIN.get(sign) == ANYWHERE
+    return AGAIN.get(sign) == ANYWHERE  # so is every effect
 
 
 def is_out_of_memory(found: Found) -> bool:

@@ -121,7 +121,7 @@ def failure_message(convention: Convention, replica: Replica) -> str:
 
 def again_of(job: Job, attempt: Attempt, replica: Replica) -> Again:
     """Whether the failure of this replica is worth another try: as its sign says, else as its exit code does."""
-    if job.spec.retry.ends_early and replica.alike >= MOST_ALIKE and AGAIN.get(replica.sign) != Again.ANYWHERE:
+    if job.spec.retry.ends_early and _starts_alike(replica) >= MOST_ALIKE:
         return Again.NEVER
     sign = replica.sign if _counts(job, replica.sign) else ""
     says = AGAIN.get(sign, "")
@@ -178,7 +178,7 @@ def decision(job: Job, attempt: Attempt, found: Diagnosis) -> str:
     if job.state is not JobState.FAILED:
         return ""
     culprit = find_culprit(job, attempt)
-    alike = max(ends_alike(job, culprit), culprit.alike if culprit is not None else 0)
+    alike = max(ends_alike(job, culprit), _starts_alike(culprit))
     if job.spec.retry.ends_early and alike >= MOST_ALIKE:
         return f"not tried again: it ended in the same way, at the same place, {alike} times in a row"
     if found.again is Again.NEVER:
@@ -226,6 +226,11 @@ def has_elsewhere(job: Job, nodes: Iterable[Node], blamed: str) -> bool:
         and (not types or node.accelerator in types or "ANY" in types)
         for node in nodes
     )
+
+
+def _starts_alike(replica: Replica | None) -> int:
+    """How many of its last starts in this attempt ended in the same way at the same place, by their own doing."""
+    return 0 if replica is None or AGAIN.get(replica.sign) == Again.ANYWHERE else replica.alike
 
 
 def _of_replica(job: Job, attempt: Attempt, replica: Replica) -> Diagnosis:

@@ -206,9 +206,10 @@ def _tried_again(world: World, job: Job, attempt: Attempt, now: float, held: flo
     culprit = find_culprit(job, attempt)
     if job.failures >= job.spec.retry.whole_job:
         return _job_ends(job, JobState.FAILED, now, _after_all(job, attempt), held)
-    if job.spec.retry.ends_early and ends_alike(job, culprit) >= MOST_ALIKE and not is_infra(found.code):
-        alike = f"It ended in this way, at the same place, {ends_alike(job, culprit)} times in a row."
-        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} {alike}", held)
+    alike = ends_alike(job, culprit)
+    if job.spec.retry.ends_early and alike >= MOST_ALIKE and not is_infra(found.code):
+        pattern = f"It ended in this way, at the same place, {alike} times in a row."
+        return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} {pattern}", held)
     if is_poison(job, found):
         before = "It hung before." if attempt.cause is Cause.HUNG else "It failed so before, on another node."
         return _job_ends(job, JobState.FAILED, now, f"{attempt.detail} {before}", held)

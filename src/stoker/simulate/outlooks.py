@@ -134,15 +134,13 @@ class PlayedOutlooks:
 
     def _holder(self, job: Job, attempt: Attempt | None, at: float) -> Holder:
         assert attempt is not None
-        runs = expected_runs(job, attempt, self._history, at)
-        ends, basis = _ends(job, attempt, runs, at)
+        ends, basis = _ends(job, attempt, expected_runs(job, attempt, self._history, at), at)
         return Holder(
             job=job.id,
             accelerators=job.spec.accelerator_milli / 1000,
             since=attempt.placed_at,
             ends=ends,
             basis=basis,
-            is_known=ends.middle is not None,
         )
 
     # Following the story

@@ -22,11 +22,11 @@ from .schemas.jobs import JobDetails, JobRow, Machines
 from .schemas.jobs import Spent as SpentRow
 
 SHARES = "a share of a GPU is counted, not enforced: the program sees the whole device and has to keep to its part of the memory"
+MEMORY = "its memory is counted, not enforced: this server may make no control groups that hold a program to it"
 
 _MOST_LOOKED_UP = 8
 _MOST_NEIGHBOURS = 2000
 _OF_PATTERNS = frozenset("*?[]{}%@$,")  # many files, or a name that is made later
-MEMORY = "its memory is counted, not enforced: this server may make no control groups that hold a program to it"
 
 
 def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDetails:
@@ -64,17 +64,15 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
 
 
 def _notes(site: Services, job: Job) -> list[str]:
-    """What the user should know of limits that are none."""
+    """What the user should know: limits that are none, and what is not as it was asked for."""
     machines = [group.machine for group in job.spec.groups]
     is_loose = any(machine.memory_limit_bytes for machine in machines) and not site.isolation.holds_memory
-    return (
-        [SHARES] * any(map(is_share, machines))
-        + [MEMORY] * is_loose
-        + [
-            *_runtime_notes(site, job),
-            *_missing_notes(site, job),
-        ]
-    )
+    return [
+        *[SHARES] * any(map(is_share, machines)),
+        *[MEMORY] * is_loose,
+        *_runtime_notes(site, job),
+        *_missing_notes(site, job),
+    ]
 
 
 def _missing_notes(site: Services, job: Job) -> list[str]:
