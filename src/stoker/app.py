@@ -35,6 +35,8 @@ from stoker.engines.local.isolation import Isolation, detect
 from stoker.engines.local.machine import this_machine, with_slots
 from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
+from stoker.engines.ray.hosts.head import Head
+from stoker.engines.ray.node_settings import NodeSettings
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Driver
 from stoker.registry import load, names
@@ -160,7 +162,7 @@ def _tied(
     pools = rules.site.pools
     elastic = None
     if "ray" in config["engine"].split(","):
-        engines["ray"] = elastic = ray_engine(config, runtime, tokens, pools)
+        engines["ray"] = elastic = ray_engine(config, runtime, tokens, pools, isolation)
     elif pools:
         raise Unavailable(
             f"the site file has pools ({', '.join(pools)}), and no engine here orders machines",
@@ -221,7 +223,7 @@ def _tied(
             images=images,
             check_room=check_new_jobs,
             check_project=ProjectDisk(home, config["project_disk_gb"] * 1e9).check,
-            folder_problem=lambda spec: folder_problem(enact.folders(spec)) if nodes else "",
+            folder_problem=lambda spec: folder_problem(enact.folders(spec)),
             rehearsal_replicas=slots,
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
@@ -285,7 +287,9 @@ def isolation_of(config: Config, nicer: int = 0, server_has: Sequence[str] = ())
     )
 
 
-def ray_engine(config: Config, runtime: Path, tokens: Tokens, pools: Mapping[str, Pool]) -> ElasticEngine:
+def ray_engine(
+    config: Config, runtime: Path, tokens: Tokens, pools: Mapping[str, Pool], isolation: Isolation
+) -> ElasticEngine:
     """The Ray cluster that the settings name. Raises Unavailable if they name none, or Ray is not installed."""
     if not config["address"]:
         raise Unavailable("which Ray cluster?", fix="stoker up --engine ray --address HOST:PORT, that of its head")
@@ -302,8 +306,22 @@ def ray_engine(config: Config, runtime: Path, tokens: Tokens, pools: Mapping[str
         token=tokens.of_attempt,
         lease_seconds=config["lease_seconds"],
         pools=pools,
+        settings=NodeSettings(
+            isolation=config["isolation"],
+            inherited=isolation.inherited,
+            tmp_bytes=isolation.tmp_bytes,
+            shared_folders=tuple(os.path.abspath(os.path.expanduser(folder)) for folder in config["shared_folders"]),
+            user_of=isolation.user_of,
+        ),
+        head=head_of(config),
     )
     return made
+
+
+def head_of(config: Config) -> Head | None:
+    """Ray's head, where this home has one of its own, and the settings name that."""
+    head = Head(config.home)
+    return head if head.place is not None and head.place.address == config["address"] else None
 
 
 def make_files(config: Config, isolation: Isolation) -> Files:

@@ -232,6 +232,13 @@ SETTINGS: tuple[Setting, ...] = (
         3600.0,
         "A job of which no replica prints, beats or makes progress for so long counts as hung (docs/running.md); 0: never.",
     ),
+    Setting(
+        "shared_folders",
+        _list,
+        [],
+        "Folders that all machines see under the same path, such as a mount of NFS: programs use them as they are. Of what lies"
+        " elsewhere in a bucket or a job directory, machines of a cluster have a copy that is kept in step (docs/storage.md).",
+    ),
     Setting("buckets", _table, {}, "Buckets that are folders of this machine: name → folder."),
     Setting(
         "unmapped_buckets",

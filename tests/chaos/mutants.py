@@ -30,7 +30,7 @@ class Mutant:
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="an old attempt's writes are accepted",
-        file="api/dialects/replica.py",
+        file="api/dialects/replica/routes.py",
         old="    if found.state is AttemptState.ENDED:\n        raise Conflict",
         new="    if False:\n        raise Conflict",
     ),
@@ -96,7 +96,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="a program starts before everybody is there",
-        file="api/dialects/replica.py",
+        file="api/dialects/replica/routes.py",
         old=".encode() if all(r.addresses for r in found.replicas)",
         new=".encode() if any(r.addresses for r in found.replicas)",
     ),

@@ -25,6 +25,7 @@ PARTS = {
     "number": "waits.1",
     "replica": "chief-0",
     "file": "0",
+    "folder": "0",
     "scheme": "gs",
     "bucket": "some-bucket",
     "rest": "a/b",

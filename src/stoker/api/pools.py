@@ -60,7 +60,7 @@ JOBS = Pool("books", 24)
 
 TABLE: tuple[tuple[re.Pattern[str], Pool], ...] = (
     (re.compile(r"/stoker/v1/(status|shutdown)"), VITAL),
-    (re.compile(r"/stoker/replica/v1/[^/]+/[^/]+/[^/]+/files/.*", re.DOTALL), FILES),
+    (re.compile(r"/stoker/replica/v1/[^/]+/[^/]+/[^/]+/(files|folders)/.*", re.DOTALL), FILES),
     (re.compile(r"/stoker/replica/.*", re.DOTALL), REPLICAS),
     (
         re.compile(r"/stoker/v1/files/.*|(/resumable|/upload|/download|/batch)*/storage/v1.*|.*/artifacts", re.DOTALL),

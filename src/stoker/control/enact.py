@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -91,7 +91,7 @@ class Enact:
             LaunchFile(number=n, name=PurePosixPath(uri).name, uri=uri, stamp=opened.stamp(uri))
             for n, uri in enumerate(launch_files(job))
         ]
-        buckets = self._folders(mounted_buckets(job.spec))
+        buckets = _buckets(self.files, job.spec)
         job_dir = self.files.program_path(job.spec.job_dir) if job.spec.job_dir else ""
         surroundings = Surroundings(
             python=self.runtimes.python(program.runtime),
@@ -107,13 +107,20 @@ class Enact:
 
     def folders(self, spec: JobSpec) -> tuple[str, ...]:
         """The folders of this machine that a job names, and that its programs may write to."""
-        job_dir = self.files.program_path(spec.job_dir) if spec.job_dir else ""
-        return (*self._folders(mounted_buckets(spec)).values(), *([job_dir] if job_dir.startswith("/") else []))
+        return tuple(launch_folders(self.files, spec).values())
 
-    def _folders(self, buckets: Iterable[str]) -> dict[str, str]:
-        """The folders of those buckets that are folders."""
-        paths = {bucket: self.files.place(f"gs://{bucket}").path for bucket in buckets}
-        return {bucket: path for bucket, path in paths.items() if path}
+
+def launch_folders(files: Files, spec: JobSpec) -> dict[str, str]:
+    """URI → folder of this machine, by their numbers in the launch: buckets that it mounts, and its job directory."""
+    job_dir = files.program_path(spec.job_dir) if spec.job_dir else ""
+    buckets = {f"gs://{bucket}": folder for bucket, folder in _buckets(files, spec).items()}
+    return {**buckets, **({spec.job_dir: job_dir} if job_dir.startswith("/") else {})}
+
+
+def _buckets(files: Files, spec: JobSpec) -> dict[str, str]:
+    """The buckets that a job mounts and that are folders here: name → folder."""
+    paths = {bucket: files.place(f"gs://{bucket}").path for bucket in sorted(mounted_buckets(spec))}
+    return {bucket: path for bucket, path in paths.items() if path}
 
 
 def launch_files(job: Job) -> list[str]:

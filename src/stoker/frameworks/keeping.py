@@ -68,12 +68,12 @@ class Keeping:
                 )
             folder = os.path.join(folder, f"alone-{self._cluster.rank}")
             say(f"its processes train each by itself, as far as can be seen: this one saves in {folder}")
-        if uses_jax and self.together.count > 1 and "://" in folder:
+        checkpoints = checkpoints_at(folder)
+        if uses_jax and self.together.count > 1 and checkpoints.is_remote:
             raise Refused(
-                "arrays of JAX that several processes train are saved where all of them can write, which is no bucket",
+                "arrays of JAX that several processes train are saved where all can write: no bucket, and no copy of a folder",
                 "give a --job-dir that all machines share",
             )
-        checkpoints = checkpoints_at(folder)
         number = f"{self._variables.get('STOKER_ATTEMPT', '0')}-{self._variables.get('STOKER_RESTART_COUNT', '0')}"
         self.saving = Saving(checkpoints, self.together.rank, self.together.count, number)
         found = self._agreed(checkpoints)

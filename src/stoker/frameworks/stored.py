@@ -1,5 +1,7 @@
 """Checkpoints in a bucket, or on whatever else fsspec knows: written here, sent there, and whole once its manifest is there.
 
+The same where the job's directory lies with the site, and is only a copy on this machine (site_system.py).
+
     step-000000140/     MANIFEST.json, sent last, and its files in a folder of the very save
     .step-000000160.…   what processes tell the chief of their parts of one that is being written
 
@@ -20,6 +22,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from .checkpoints import KEEP, MANIFEST, Checkpoint, Checkpoints, files_of, listed, proof, steps_in
+from .site_system import site_system
 from .words import Refused
 
 
@@ -31,7 +34,8 @@ class StoredCheckpoints(Checkpoints):
 
     def __init__(self, url: str, keep: int = KEEP) -> None:
         """Raises Refused where there is no library for it."""
-        self._system, self._root = _opened(url)
+        self._system: Any
+        self._system, self._root = site_system(url, os.environ) or _opened(url)
         super().__init__(tempfile.mkdtemp(prefix="stoker-checkpoints-"), keep)
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.place = url
@@ -204,5 +208,6 @@ def _opened(url: str) -> "tuple[Any, str]":
 
 
 def checkpoints_at(place: str) -> Checkpoints:
-    """Those in a folder, or below a URL."""
-    return StoredCheckpoints(place) if "://" in place else Checkpoints(place)
+    """Those in a folder, below a URL, or in a folder that lies elsewhere."""
+    is_elsewhere = "://" in place or site_system(place, os.environ) is not None
+    return StoredCheckpoints(place) if is_elsewhere else Checkpoints(place)

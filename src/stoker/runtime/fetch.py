@@ -26,7 +26,8 @@ def fetch(server: Server, cache: str, file: Dict[str, Any], give_up: Callable[[]
             if give_up():
                 raise OSError(f"stopped before {file['name']} was fetched")
             try:
-                server.download(file["number"], path + ".part")
+                with open(path + ".part", "wb") as part:
+                    server.download(f"files/{file['number']}", part)
                 os.replace(path + ".part", path)
             except Unreachable:
                 time.sleep(pause)

@@ -65,7 +65,7 @@ class Sandbox:
         self._asked: Mapping[str, Any] = asked
         self._request = request
         self._folder = folder
-        self._user: Optional[int] = asked.get("user")
+        self.user: Optional[int] = asked.get("user")
         self._namespaces: List[_Namespace] = []
 
     def passes(self, name: str) -> bool:
@@ -77,8 +77,8 @@ class Sandbox:
         if self.level == 0:
             return {}
         own = {"HOME": self._asked["own_home"], "TMPDIR": "/tmp"}
-        if self._user is not None:
-            own.update(USER=f"job{self._user}", LOGNAME=f"job{self._user}")
+        if self.user is not None:
+            own.update(USER=f"job{self.user}", LOGNAME=f"job{self.user}")
         if not self._request["is_alone"]:
             # Replicas share no memory with each other, so NCCL must not take them for processes of one machine.
             own["NCCL_HOSTID"] = f"{self._request['attempt']}/{self._request['role']}-{self._request['index']}"
@@ -150,9 +150,9 @@ class Sandbox:
             options += ["--info-fd", str(told)]
         if variables:
             command = [_ENV, *variables, *command]
-        if self._user is not None:
+        if self.user is not None:
             options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-            command = [*as_user(asked["setpriv"], self._user), *command]
+            command = [*as_user(asked["setpriv"], self.user), *command]
         mounts.end()
         return [asked["bwrap"], *mounts.words, *options, "--", *command]
 
@@ -199,7 +199,7 @@ class Sandbox:
         """Root may write to the kernel's settings without any powers; and some of what the kernel tells is nobody's business."""
         for path in _KERNEL:
             mounts.words += ["--ro-bind-try", path, path]
-        is_root = self._user is None and os.getuid() == 0
+        is_root = self.user is None and os.getuid() == 0
         for path in filter(os.path.exists, _TELLS_FILES):  # each takes a fifth of a millisecond
             if is_root or os.stat(path).st_mode & stat.S_IROTH:
                 mounts.words += ["--ro-bind", os.devnull, path]
@@ -208,15 +208,15 @@ class Sandbox:
 
     def give(self, *folders: str) -> None:
         """Make folders the program's own, with all that is in them, where it runs as a user of its own."""
-        for folder in folders if self._user is not None else ():
+        for folder in folders if self.user is not None else ():
             if os.path.isdir(folder):
                 os.chmod(folder, 0o711)  # bubblewrap goes there before it is that user, and has no powers by then
                 above, name = os.path.split(folder)
-                give_to(os.path.join(os.path.realpath(above), name), self._user or 0)
+                give_to(os.path.join(os.path.realpath(above), name), self.user or 0)
 
     def show(self, *paths: str) -> None:
         """Let another user read what is the server's, where the program runs as one. The sandbox has to show it as well."""
-        for path in paths if self._user is not None else ():
+        for path in paths if self.user is not None else ():
             os.chmod(path, 0o755 if os.path.isdir(path) else 0o644)
 
     @property
@@ -311,13 +311,13 @@ class Sandbox:
         for folder in _EMPTY:
             if _is_in(path, folder) and path != folder:  # of the machine's own such folders everybody sees the names
                 return os.path.lexists(os.path.join(folder, path[len(folder) + 1 :].partition("/")[0]))
-        of_user = home != "/" and (path.startswith(f"{home}/.") or (self._user is not None and _is_in(path, home)))
+        of_user = home != "/" and (path.startswith(f"{home}/.") or (self.user is not None and _is_in(path, home)))
         return of_user or _is_in(path, os.path.realpath(asked["stoker_home"]))
 
     def _hidden(self) -> Iterator[str]:
         """Of the server's user: what begins with a dot in its home; for another user, all of its home."""
         home = os.path.realpath(self._asked["user_home"] or "/")
-        if home != "/" and self._user is not None:
+        if home != "/" and self.user is not None:
             yield home
         elif home != "/":
             found = [entry for entry in entries(home) if entry.name.startswith(".")]

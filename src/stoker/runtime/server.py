@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
+from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterable, Optional
 
 if TYPE_CHECKING:
     import http.client
 
 LONGEST_PAUSE_SECONDS = 5.0
 _EMPTY_PAUSE_SECONDS = 1.0
+_BLOCK_BYTES = 1 << 20
 
 
 class Refused(Exception):
@@ -78,25 +79,76 @@ class Server:
         self._drop()  # and look the address up again
         return Unreachable(text)
 
-    def download(self, number: int, target: str) -> None:
-        """Fetch file `number` of the launch. Raises Refused or Unreachable."""
+    def download(self, what: str, file: IO[bytes]) -> None:
+        """Write what the server has there into a file. Raises as `post`, and OSError of the file's disk."""
         from http.client import HTTPException
 
         try:
             connection = self._open(60.0)
-            connection.request("GET", f"{self._path}/files/{number}", headers=self._headers())
+            connection.request("GET", f"{self._path}/{what}", headers=self._headers())
             response = connection.getresponse()
             if response.status >= 400:
                 raise self._refusal(response.status, response.read(4000))
-            with open(target, "wb") as file:
-                while True:
-                    block = response.read(1 << 20)
-                    if not block:
-                        break
-                    file.write(block)
+            block = response.read(_BLOCK_BYTES)
         except (OSError, HTTPException, ValueError) as error:  # ValueError: the address is none
             self._drop()
             raise Unreachable(str(error)) from error
+        while block:
+            try:
+                file.write(block)
+            except OSError:
+                self._drop()  # the rest of it would be taken for the next answer
+                raise
+            try:
+                block = response.read(_BLOCK_BYTES)
+            except (OSError, HTTPException) as error:
+                self._drop()
+                raise Unreachable(str(error)) from error
+
+    def upload(self, what: str, blocks: Iterable[bytes], size: int) -> Dict[str, Any]:
+        """Send so many bytes there, which the server keeps whole or not at all. Raises as `post`.
+
+        What `blocks` raises is raised: then nothing is kept.
+        """
+        from http.client import HTTPException
+
+        try:
+            connection = self._open(60.0)
+            connection.putrequest("PUT", f"{self._path}/{what}")
+            for name, value in {**self._headers(), "Content-Length": str(size)}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+        except (OSError, HTTPException, ValueError) as error:
+            self._drop()
+            raise Unreachable(str(error)) from error
+        try:
+            for block in blocks:
+                try:
+                    connection.send(block)
+                except OSError:
+                    break  # who refuses it may not read it to its end: the answer says why
+        except BaseException:
+            self._drop()
+            raise
+        try:
+            response = connection.getresponse()
+            status, data = response.status, response.read()
+        except (OSError, HTTPException) as error:
+            self._drop()
+            raise Unreachable(str(error)) from error
+        if status >= 400:
+            self._drop()
+            raise self._refusal(status, data)
+        answer: Dict[str, Any] = json.loads(data)
+        return answer
+
+    def ask(self, method: str, what: str) -> Dict[str, Any]:
+        """One request without a body. Raises as `post`."""
+        status, data = self._exchange(method, f"{self._path}/{what}", b"", 60.0)
+        if status >= 400:
+            raise self._refusal(status, data)
+        answer: Dict[str, Any] = json.loads(data or b"{}")
+        return answer
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -155,6 +207,10 @@ def _connect(address: "tuple[str, int]", timeout: float, *_: Any) -> socket.sock
     if not address[0].replace(".", "").isdigit():
         return socket.create_connection(address, timeout)
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    connection.settimeout(timeout)
-    connection.connect(address)
+    try:
+        connection.settimeout(timeout)
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
     return connection

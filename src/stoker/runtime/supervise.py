@@ -13,7 +13,6 @@ from .errors import MAY_PASS, CannotStart, complain
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
 from .kernel import Kernel
-from .layer import installs_packages, make_layer
 from .lease import Lease
 from .lines import Log
 from .output_limit import OutputLimit
@@ -25,22 +24,19 @@ from .sandbox import Sandbox
 from .server import Refused, Server
 from .steps import FILE_NAME, StepsFile
 from .umask import close_files
+from .variables import variables_of_program
 from .wiring import Cluster, wiring
 from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
     from .hang import Watch
     from .questions import Questions
+    from .site_folders import SiteFolders
 
 DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
 _FULL_DISK_SECONDS = 0.5
 IN_STEP_FILE = "in_step"  # as frameworks/in_step.py writes it
-_OUR_PREFIXES = ("STOKER_", "CLOUD_ML_", "AIP_")  # set where they concern a replica; the server's own never reach one
-_OUR_NAMES = frozenset(
-    "TF_CONFIG CLUSTER_SPEC MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK"
-    " JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES JAX_PROCESS_ID".split()
-)
 
 
 class Supervisor:
@@ -63,6 +59,7 @@ class Supervisor:
         self._started_at = 0.0
         self._work = WorkFolder(folder, self.request)
         self._program: Optional[Program] = None
+        self._site_folders: Optional[SiteFolders] = None  # where these are copies
         read_end, write_end = os.pipe()
         for end in (read_end, write_end):
             os.set_blocking(end, False)
@@ -96,7 +93,7 @@ class Supervisor:
             ended = self._run(command, environment)
             if self._failure and self.request["hold_seconds"] and not self._must_stop() and not ended.was_stopped:
                 self._hold(environment)
-        except (CannotStart, OSError) as error:
+        except (CannotStart, Refused, OSError) as error:
             from .postmortem import examine_text
 
             if self.lease.is_over:
@@ -105,10 +102,11 @@ class Supervisor:
             if own_archive.has_changed():  # what its sandbox shows of us was removed
                 return self.end_damaged("and its program could not start")
             found = examine_text(str(error))
-            may_pass = isinstance(error, OSError) and error.errno in MAY_PASS
-            state = "LOST" if may_pass else "FAILED"
+            state = "LOST" if isinstance(error, OSError) and error.errno in MAY_PASS else "FAILED"
             return self._end(seen=state, message=str(error), sign=found.sign, evidence=found.evidence)
-        # 4. The outcome, after the last line of the log.
+        # 4. The outcome, after the last file and the last line of the log.
+        if self._site_folders is not None:
+            self._site_folders.finish(lambda: self.lease.is_over)
         self._say(self._work.tidy())
         if self.lease.is_over and (ended.was_stopped or ended.code != 0):
             return self._end_cut_off()
@@ -137,38 +135,25 @@ class Supervisor:
         """The command and the environment, but for what depends on the cluster."""
         for folder in (self.folder.work, self.folder.beat_folder):
             os.makedirs(folder, exist_ok=True)
+        if "isolate" in self.request:  # this machine looks for itself what it can do
+            from .isolation import find_here
+
+            self.request["isolation"] = find_here(**self.request["isolate"])
+            self.sandbox = Sandbox(self.request, self.folder)
         if any(self.request[what] for what in ("packages", "source", "requirements", "python_asked")):
             from .program_files import place_files  # brings archives and installers with it: only for who needs them
 
             placed = place_files(self.request, self.folder.work, self._must_stop, self._say, self.sandbox)
             self._site, self._made, self.request["python"] = placed
         self._work.begin()
-        environment = self._environment(self._site)
+        environment = variables_of_program(self.request, self.folder, self.sandbox, self._work.environment, self._site)
         self.sandbox.give(self.folder.work, self.folder.beat_folder, self._work.environment)
-        return list(self.request["command"]), environment
+        if self.request.get("mirrors"):
+            from .site_folders import SiteFolders
 
-    def _environment(self, site: str) -> Dict[str, str]:
-        """What the program inherits, less what is Stoker's own, with its packages and its variables."""
-        request = self.request
-        kept = [k for k in os.environ if not k.startswith(_OUR_PREFIXES) and k not in _OUR_NAMES]
-        variables = {k: os.environ[k] for k in kept if self.sandbox.passes(k)}
-        bin_folder = os.path.dirname(request["python"])
-        variables["PATH"] = os.pathsep.join([bin_folder, variables.get("PATH", os.defpath)])
-        if request["is_container"] and installs_packages(request["command"]):
-            layer = make_layer(request["python"], self._work.environment)
-            variables.update(layer, PATH=os.pathsep.join([layer["PATH"], variables["PATH"]]))
-        variables["PYTHONUNBUFFERED"] = "1"
-        variables["STOKER_BEAT_FILE"] = self.folder.beat_file
-        if site:
-            variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
-        variables.update(self.sandbox.variables())
-        variables.update(request["env"])
-        if "STOKER_DISTRIBUTE" in variables:
-            variables.setdefault("PYTHONHASHSEED", "0")  # what a program keeps in sets has one order in all replicas
-        if own_archive.HOOKS:
-            paths = (own_archive.HOOKS, variables.get("PYTHONPATH", ""))
-            variables["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-        return variables
+            self._site_folders = SiteFolders(self.request, self.folder.beat_folder, self._say, self.sandbox.user)
+            environment.update(self._site_folders.bring(self._must_stop))
+        return list(self.request["command"]), environment
 
     def _join(self) -> Cluster:
         """Reserve our ports and wait for everybody else's. A replica that is alone knows everybody already."""

@@ -276,6 +276,23 @@ class Files:
         with write_errors(uri), place.root.replacing(place.name) as file:
             yield file
 
+    def below(self, uri: str, path: str = "") -> Iterator[tuple[str, os.stat_result]]:
+        """The regular files below a folder of this machine, or below a path in it, by their paths from the folder on."""
+        place = self.place(uri)
+        if place.root is None:
+            raise _bad(f"{uri} is no folder of this machine")
+        name = "/".join(filter(None, (place.name.strip("/"), path)))
+        for found, stat in place.root.walk(name):
+            yield "/".join(filter(None, (path, found))), stat
+
+    def remove(self, uri: str) -> None:
+        """Remove a file of this machine, or all that is below a folder; nothing if it is not there."""
+        place = self.place(uri)
+        if place.root is None or not place.name.strip("/"):
+            raise _bad(f"{uri} is no file of this machine that could be removed")
+        with write_errors(uri):
+            place.root.remove(place.name)
+
     def _cloud(self, uri: str) -> Any:
         return self.cloud(uri.split("://", 1)[0])
 

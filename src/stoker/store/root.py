@@ -24,7 +24,7 @@ from stoker.core.errors import BadSpec
 from stoker.runtime.no_links import open_folder
 from stoker.runtime.umask import opened
 
-from .names import part_name, steps_of
+from .names import is_part, part_name, steps_of
 from .way import GO_THROUGH, Way
 
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
@@ -195,6 +195,39 @@ class Root:
             else:
                 os.rmdir(self._real)
 
+    def walk(self, name: str) -> Iterator[tuple[str, os.stat_result]]:
+        """The regular files below a folder, or the file itself (as ""); those being written are none. Follows no link there."""
+        try:
+            if self.is_file(name):
+                yield "", self.stat(name)
+                return
+            with self._folder(name) as top:
+                for base, folders, names, descriptor in os.fwalk(".", dir_fd=top):
+                    folders.sort()
+                    for file in sorted(names):
+                        with suppress(FileNotFoundError):
+                            found = os.stat(file, dir_fd=descriptor, follow_symlinks=False)
+                            if stat.S_ISREG(found.st_mode) and not is_part(file):
+                                yield os.path.normpath(os.path.join(base, file)), found
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
+    def remove(self, name: str) -> None:
+        """Remove a file, a link itself, or a folder with all that is in it; nothing if it is not there. Raises OSError."""
+        try:
+            with self._folder_of(name, follow=False) as (folder, last):
+                if not stat.S_ISDIR(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode):
+                    os.unlink(last, dir_fd=folder)
+                    return
+                for _, folders, names, descriptor in os.fwalk(last, topdown=False, dir_fd=folder):
+                    for file in names:
+                        os.unlink(file, dir_fd=descriptor)
+                    for below in folders:
+                        _remove_folder(below, descriptor)
+                os.rmdir(last, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
     def sync_folder_of(self, name: str) -> None:
         """Make durable which files the folder of a name has; what is in them is synced by who writes them."""
         with self._folder_of(name, follow=False) as (folder, _):
@@ -281,6 +314,14 @@ def _made(name: str, folder: int, how: int) -> int:
     descriptor = os.open(name, how | os.O_CREAT | os.O_EXCL | _OPEN, 0o600, dir_fd=folder)
     os.fchmod(descriptor, opened(0o666))
     return descriptor
+
+
+def _remove_folder(name: str, above: int) -> None:
+    """Remove an empty folder, or the link to one."""
+    try:
+        os.rmdir(name, dir_fd=above)
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=above)
 
 
 def _sync(folder: int) -> None:

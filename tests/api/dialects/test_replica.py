@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from stoker.api.app import make_app
 from stoker.api.auth import allowed_hosts
-from stoker.api.dialects.replica import router
+from stoker.api.dialects.replica.routes import router
 from stoker.app import Stoker, build
 from stoker.clock import ManualClock
 from stoker.config import read_config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -87,6 +88,146 @@ def drain(name: str, grace: str | None, why: str, as_json: bool) -> None:
 def uncordon(name: str, as_json: bool) -> None:
     """Give NODE work again, and forgive what it was to blame for."""
     _done(session.client().uncordon(name), as_json, lambda node: f"{name} is schedulable again" + _but(node))
+
+
+@command.command("add")
+@click.argument("destinations", metavar="USER@HOST...", nargs=-1, required=True)
+@click.option("--name", help="How the machine is called here; for one alone.  [default: HOST]")
+@click.option("--gpus", default="auto", metavar="auto|N", help="How many GPUs of it may be used.  [default: all]")
+@click.option(
+    "--packages",
+    type=click.Choice(["all", "ray"]),
+    default="all",
+    help="What programs find there: all that is installed beside this server, or Ray alone.  [default: all]",
+)
+@click.option(
+    "--index-url", "index_urls", multiple=True, metavar="URL", help="Another index of packages. More than once."
+)
+@click.option(
+    "--address", metavar="IP", help="This machine's address, as the others reach it.  [default: as they see it]"
+)
+@click.option(
+    "--ssh-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="In the place of your own ~/.ssh/config.",
+)
+def add(
+    destinations: tuple[str, ...],
+    name: str | None,
+    gpus: str,
+    packages: str,
+    index_urls: tuple[str, ...],
+    address: str | None,
+    ssh_config: Path | None,
+) -> None:
+    """Make machines nodes, by SSH: of a user there who need not be root, on Linux with sshd and no more.
+
+    Python, Ray and packages are brought in the versions of this machine, and Ray is started there with the site's token; a
+    unit of systemd keeps it, also after a reboot. No folder has to be shared: what jobs read and write lies with this server.
+    """
+    from stoker.cli.hosts import ThisSite, for_each, hosts_of
+    from stoker.engines.ray.hosts.adding import name_of
+    from stoker.engines.ray.hosts.book import Host
+
+    if name and len(destinations) > 1:
+        raise click.UsageError("--name is for one machine alone")
+    if gpus != "auto" and not gpus.isdecimal():
+        raise click.BadParameter(f"{gpus!r} is neither `auto` nor a number", param_hint="--gpus")
+    site = ThisSite(session.config())
+    hosts = hosts_of(site)
+
+    def make(destination: str) -> None:
+        began = time.monotonic()
+        host = hosts.add(
+            Host(
+                name=name or name_of(destination),
+                destination=destination,
+                address="",
+                gpus=gpus,
+                packages=packages,
+                index_options=tuple(f"--extra-index-url {url}" for url in index_urls),
+                ssh_config=str(ssh_config.absolute()) if ssh_config else "",
+            ),
+            our_address=address or "",
+        )
+        found = site.nodes_at(host.address)
+        size = f"{found[0]['vcpus']:g} vCPUs, {found[0]['memory_gb']:g} GB{_with_gpus(found[0])}" if found else ""
+        show.done(f"{host.name} is a node: {size}, after {show.duration(time.monotonic() - began)}")
+
+    if not for_each(destinations, make):
+        raise SystemExit(1)
+    show.note("  Next:  stoker nodes   ·   stoker run --workers 1 -- python train.py   ·   stoker nodes check")
+
+
+@command.command("check")
+@click.argument("names", metavar="[NAME...]", nargs=-1)
+def check(names: tuple[str, ...]) -> None:
+    """Look after machines that were added by SSH: what is wrong with them, and what to do. Without a name: all of them."""
+    from stoker.cli.hosts import ThisSite, for_each, hosts_of
+
+    site = ThisSite(session.config())
+    hosts = hosts_of(site)
+    are_well = True
+
+    def look(name: str) -> None:
+        nonlocal are_well
+        problems = hosts.check(name)
+        are_well = are_well and not problems
+        for problem in problems:
+            show.warn(f"{name}: {problem.what} → {problem.fix}")
+        if not problems:
+            show.done(f"{name} is well")
+
+    if not for_each(names or _host_names(), look) or not are_well:
+        raise SystemExit(1)
+
+
+@command.command("upgrade")
+@click.argument("names", metavar="[NAME...]", nargs=-1)
+@click.option("--force", is_flag=True, help="Also where jobs run: they go on from their checkpoints.")
+def upgrade(names: tuple[str, ...], force: bool) -> None:
+    """Give machines that were added by SSH the versions of this machine, and start Ray there anew. Without a name: all."""
+    from stoker.cli.hosts import ThisSite, for_each, hosts_of
+
+    hosts = hosts_of(ThisSite(session.config()))
+
+    def renew(name: str) -> None:
+        host = hosts.upgrade(name, by_force=force)
+        show.done(f"{host.name} has Ray {host.ray_version} and the packages of this machine")
+
+    if not for_each(names or _host_names(), renew):
+        raise SystemExit(1)
+
+
+@command.command("remove")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--force", is_flag=True, help="Also where jobs run, or nobody answers: it is forgotten then.")
+def remove(names: tuple[str, ...], force: bool) -> None:
+    """Give back machines that were added by SSH: Ray is ended there, and what Stoker brought is removed."""
+    from stoker.cli.hosts import ThisSite, for_each, hosts_of
+
+    site = ThisSite(session.config())
+    hosts = hosts_of(site)
+
+    def give_back(name: str) -> None:
+        host = hosts.remove(name, by_force=force)
+        show.done(f"{host.name} is no node any more")
+
+    is_done = for_each(names, give_back)
+    if is_done and not _host_names():
+        site.leave_cluster()
+    if not is_done:
+        raise SystemExit(1)
+
+
+def _host_names() -> list[str]:
+    from stoker.engines.ray.hosts.book import HostBook
+
+    return [host.name for host in HostBook(session.config().home).hosts()]
+
+
+def _with_gpus(node: Mapping[str, Any]) -> str:
+    return f", {node['accelerators']} {node['accelerator']}" if node["accelerators"] else ""
 
 
 def _list(as_json: bool) -> None:

@@ -9,9 +9,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import pwd
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,19 +19,17 @@ from typing import Any
 from stoker.core.errors import EngineError, Unavailable
 from stoker.runtime import cgroups
 from stoker.runtime.cgroups import Cgroups
-from stoker.runtime.folder import Folder
+from stoker.runtime.isolation import FIRST_USER, find_bubblewrap, find_setpriv, sandbox_words, user_home
 from stoker.runtime.no_links import give_to, open_folder, real_path
-from stoker.runtime.sandbox import Sandbox
 from stoker.runtime.seccomp import filter_for
 from stoker.runtime.umask import opened
 
 from .resources import Resources
 
 LEVELS = ("auto", "0", "1", "2")
-_TRY_SECONDS = 10.0
 _END_SECONDS = 5.0
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
-_FIRST_USER, _LAST_USER = 20_000, 29_999
+_LAST_USER = 29_999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +47,7 @@ class Isolation:
     folders: tuple[str, ...] = ()  # which every program may write to
     buckets: tuple[str, ...] = ()  # folders that are buckets: a job that names one may write there
     inherited: tuple[str, ...] = ()
-    users: tuple[int, int] = (_FIRST_USER, _LAST_USER)
+    users: tuple[int, int] = (FIRST_USER, _LAST_USER)
     memory_bytes: int = 0
     hold: str = "auto"  # the setting hold_machines
     processes: int = 0
@@ -133,19 +128,17 @@ class Isolation:
         if self.level == 0:
             return {"level": 0}
         inside, outside = self._sorted(folders)
-        return {
-            "level": self.level,
-            "bwrap": self.bwrap,
-            "setpriv": self.setpriv,
-            "stoker_home": str(self.home),
-            "user_home": _user_home(),
-            "own_home": os.path.join(os.path.realpath(self.home), "job-homes", owner or "anybody"),
-            "folders": [*map(os.path.realpath, self.folders), *outside],
-            "own_folders": inside,
-            "inherit": list(self.inherited),
-            "owner": owner,
-            "tmp_bytes": self.tmp_bytes,
-        }
+        return sandbox_words(
+            self.level,
+            str(self.home),
+            self.bwrap,
+            self.setpriv,
+            owner,
+            folders=[*map(os.path.realpath, self.folders), *outside],
+            own_folders=inside,
+            inherit=list(self.inherited),
+            tmp_bytes=self.tmp_bytes,
+        )
 
     def prepare(self, words: Mapping[str, Any]) -> dict[str, Any]:
         """Make the folders of a request, and find its user. Returns its words with that. Raises EngineError or OSError."""
@@ -209,11 +202,11 @@ class Isolation:
         open_to_jobs = [*self.folders, *self.buckets, str(self.home / "buckets")]
         if self.level == 0 or any(_is_in(folder, os.path.realpath(path)) for path in open_to_jobs):
             return ""
-        user_home, kept = _user_home(), [str(self.home), sys.prefix, sys.base_prefix]
+        users, kept = user_home(), [str(self.home), sys.prefix, sys.base_prefix]
         is_kept = any(_is_in(folder, os.path.realpath(p)) or _is_in(os.path.realpath(p), folder) for p in kept)
         is_system = any(_is_in(folder, p) for p in _SYSTEM) and not _is_in(folder, "/var/tmp")
-        hidden = user_home and _is_in(folder, user_home) and "/." in folder[len(user_home) :]
-        if is_kept or is_system or hidden or (user_home and _is_in(user_home, folder)):
+        hidden = users and _is_in(folder, users) and "/." in folder[len(users) :]
+        if is_kept or is_system or hidden or (users and _is_in(users, folder)):
             return (
                 f"programs may not write to {folder} at isolation level {self.level}: it holds parts of the system, of"
                 " Stoker or hidden files; choose another job directory, or let the admin allow it: stoker config set"
@@ -272,22 +265,11 @@ LEVEL_0 = Isolation()
 """Nothing but a session of its own for every replica."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Lack:
-    """What a level needs that is not here, and what to do about it."""
-
-    what: str
-    fix: str
-
-    def __str__(self) -> str:
-        return f"{self.what} ({self.fix})"
-
-
 def detect(asked: str, home: Path, **settings: Any) -> Isolation:
     """What this machine can do, and of that what is asked for. Raises Unavailable if it cannot do that."""
     groups = cgroups.find(f"stoker-{os.getuid()}") if sys.platform.startswith("linux") else None
-    bwrap, version, lacks_1 = _bubblewrap(home)
-    setpriv, lacks_2 = ("", lacks_1) if lacks_1 else _setpriv(home, bwrap)
+    bwrap, version, lacks_1 = find_bubblewrap(str(home))
+    setpriv, lacks_2 = ("", lacks_1) if lacks_1 else find_setpriv(str(home), bwrap)
     lacks = {1: lacks_1, 2: lacks_2}
     level = int(asked) if asked != "auto" else 0 if lacks_1 else 1
     problem = lacks.get(level)
@@ -316,82 +298,6 @@ def detect(asked: str, home: Path, **settings: Any) -> Isolation:
         next_level=next_level,
         **settings,
     )
-
-
-def _bubblewrap(home: Path) -> tuple[str, str, _Lack | None]:
-    """bubblewrap's path and version; or what is missing."""
-    if not sys.platform.startswith("linux"):
-        return "", "", _Lack("Linux", "run the server there")
-    found = shutil.which("bwrap")
-    if found is None:
-        return "", "", _Lack("bubblewrap, which is not installed", "apt install bubblewrap")
-    version = _said([found, "--version"]).rpartition(" ")[2].strip()
-    problem = _try(Isolation(home=home, level=1, bwrap=found))
-    if problem and version and "--bind-fd" not in _said([found, "--help"]):
-        fix = "apt update && apt install bubblewrap: Debian 12, Ubuntu 24.04 and later have one"
-        return (
-            found,
-            version,
-            _Lack(f"a bubblewrap that knows --bind-fd (0.10, or 0.8 of Debian 12), not {version}", fix),
-        )
-    if problem:
-        fix = "let users make namespaces, and run the server outside a container"
-        return found, version, _Lack(f"bubblewrap to work, and it says: {problem}", fix)
-    return found, version, None
-
-
-def _setpriv(home: Path, bwrap: str) -> tuple[str, _Lack | None]:
-    """setpriv's path; or what is missing for users of their own."""
-    found = shutil.which("setpriv")
-    if os.getuid() != 0:
-        return "", _Lack("a server of root, which alone can give jobs users of their own", "start it as root")
-    if found is None:
-        return "", _Lack("setpriv, which is not installed", "apt install util-linux")
-    problem = _try(Isolation(home=home, level=2, bwrap=bwrap, setpriv=found))
-    if problem:
-        what = f"other users than root to run {sys.executable}, and that says: {problem}"
-        return "", _Lack(what, "install Stoker where all may read it")
-    return found, None
-
-
-def _try(isolation: Isolation) -> str:
-    """Run Python in a sandbox of this kind. Returns what is wrong; empty if nothing is."""
-    words = dict(isolation.words("", ()))
-    if isolation.level == 2:
-        words["user"] = _FIRST_USER
-    request = {"python": sys.executable, "visible_devices": "", "isolation": words, "is_alone": True}
-    sandbox = Sandbox(request, Folder(os.devnull))  # nothing is to be written down
-    command = [sys.executable, "-I", "-S", "-c", ""]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    try:
-        with sandbox.start(lambda mounts, told: sandbox.command(command, mounts, told=told), **pipes) as process:
-            try:
-                _, errors = process.communicate(timeout=_TRY_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                return f"nothing within {_TRY_SECONDS:g} s"
-    except OSError as error:
-        return str(error)
-    last = errors.decode(errors="replace").strip().splitlines()[-1:] or [f"it ended with {process.returncode}"]
-    return last[0] if process.returncode else ""
-
-
-def _said(command: Sequence[str]) -> str:
-    """What a command says; empty if it fails."""
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TRY_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
-
-
-def _user_home() -> str:
-    """The home of the server's user, by the system's books; empty if it has none."""
-    try:
-        home = os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
-        return ""
-    return home if home != "/" and os.path.isdir(home) else ""
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -16,7 +17,9 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from typing import Any
 
-from stoker.core.errors import EngineError, Unavailable
+from stoker.core.errors import EngineError, StokerError, Unavailable
+
+from .hosts.head import Head
 
 PAUSE_SECONDS = 2.0
 """Between the end of a driver and the start of the next."""
@@ -33,8 +36,13 @@ class Bridge:
         namespace: str,
         *,
         heard: Callable[[Mapping[str, Any]], None],
+        head: Head | None = None,
     ) -> None:
-        """`heard` is called with every event, in one thread; with {"event": "gone"} whenever the driver has ended."""
+        """`heard` is called with every event, in one thread; with {"event": "gone"} whenever the driver has ended.
+
+        `head`: brought up before each driver.
+        """
+        self._head = head
         self._command = [sys.executable, "-m", "stoker.engines.ray.driver", address, namespace]
         self._heard = heard
         self._lock = threading.Lock()
@@ -91,7 +99,16 @@ class Bridge:
             self._closed.wait(PAUSE_SECONDS)
 
     def _run_one(self) -> None:
-        with subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        if self._head is not None:
+            try:
+                self._head.ensure()
+            except StokerError as error:
+                self.problem = f"{error.message}; {error.fix}"
+                return
+        environment = {**os.environ, **(self._head.environment if self._head else {})}
+        with subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        ) as process:
             has_spoken = False
             try:
                 has_spoken = self._listen(process)

@@ -32,7 +32,10 @@ from stoker.core.states import ReplicaState
 from ..base import Refusal, Request, Seen, words_of
 from ..status import BAD_STATUS, seen_of
 from .bridge import Bridge
+from .hosts.head import Head
 from .inventory import nodes_of
+from .mark import Mark
+from .node_settings import DEFAULTS, NodeSettings
 
 _MOST_LEFT = 10_000
 _CLOSE_SECONDS = 10.0
@@ -53,11 +56,16 @@ class RayEngine:
         token: Callable[[str], str],
         lease_seconds: float = 30.0,
         pools: Mapping[str, Pool] | None = None,
+        settings: NodeSettings = DEFAULTS,
+        head: Head | None = None,
     ) -> None:
         """`address`: of Ray's head, host:port. `token`: attempt id → the token its replicas may use. `runtime`: the zipapp.
 
         `lease_seconds`: how long a replica runs on that reaches neither the server nor Ray's head. `pools`: the site's.
+        `head`: where that is ours to keep up.
         """
+        self._settings = settings
+        self._mark = Mark(home)
         self._fences = home / "runs"
         # The same wherever the home lies, and no other home's.
         self._home_mark = hashlib.sha256(token("home").encode()).hexdigest()[:12]
@@ -79,7 +87,7 @@ class RayEngine:
         self._knows_nodes = False  # since Ray was reached
         self._refusals: list[Refusal] = []
         self._ring: Callable[[], None] = lambda: None
-        self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard)
+        self._bridge = Bridge(address, f"stoker-{self._home_mark}", heard=self._heard, head=head)
 
     def be_found_at(self, server_url: str) -> None:
         """Let replicas find the server there, also those of an earlier one."""
@@ -101,7 +109,8 @@ class RayEngine:
                     "request": {
                         **words_of(launch, r),
                         "env": {**r.env, "STOKER_REPLICA_ID": f"{launch.attempt}/{replica_name(r.role, r.index)}"},
-                        "isolation": {"level": 0},
+                        "isolate": self._settings.isolate(launch),
+                        "folders": self._settings.folders(launch),
                         "cgroup": [],
                         "visible_devices": ",".join(r.devices),
                         "lease_seconds": launch.lease_seconds,
@@ -135,8 +144,9 @@ class RayEngine:
             for name in names:  # whatever comes of it, what was known before is old: it is looked for after this
                 self._known.pop(name, None)
                 self._asked.discard(name)
-        secret = {"token": self._token(request.attempt), "server_url": self._server_url}
-        replicas = {name: {**w, "request": {**w["request"], **secret}} for name, w in request.replicas.items()}
+        secret = {"token": self._token(request.attempt), "server_url": self._server_url, "mark": self._mark.words()}
+        told = self._settings.with_user
+        replicas = {name: {**w, "request": told({**w["request"], **secret})} for name, w in request.replicas.items()}
         try:
             self._bridge.ask("start", attempt=request.attempt, replicas=replicas, runtime=str(self._runtime))
         except Unavailable:

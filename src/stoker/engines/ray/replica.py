@@ -11,8 +11,10 @@ The supervisor is a child in the process group of Ray's worker, which Ray kills 
 namespace of its own: what is in there ends with the supervisor, also what has left its group.
 """
 
+import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +30,9 @@ _CLUSTER_SECONDS = 2.0
 _ANSWER_SECONDS = 5.0
 _LAST_WORDS = 500
 _LINES_AT_ONCE = 5000
+_LEFT_SECONDS = 86_400.0
+FOLDERS = "folders"  # of an attempt: copies of the site's
+FOLDER_VARIABLE = "STOKER_NODE_FOLDER"  # of a node that Stoker has set up: where all of this lies
 
 
 class Replica:
@@ -35,15 +40,18 @@ class Replica:
 
     def __init__(self, words: dict[str, Any], runtime: bytes) -> None:
         """`words`: what the supervisor is told. `runtime`: the zipapp. Raises OSError."""
-        self._base = os.path.join(tempfile.gettempdir(), f"stoker-{os.getuid()}", words["home"])
+        own = os.environ.get(FOLDER_VARIABLE) or os.path.join(tempfile.gettempdir(), f"stoker-{os.getuid()}")
+        self._base = os.path.join(own, words["home"])
         self._attempt = os.path.join(self._base, "runs", *words["attempt"].split("/"))
         self._folder = os.path.join(self._attempt, f"{words['role']}-{words['index']}")
         self._stop_file = os.path.join(self._attempt, "stop")
         self._server_file = os.path.join(self._folder, "server-url")
         self._child: subprocess.Popen[bytes] | None = None
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        sweep(os.path.join(self._base, "runs"), self._attempt)
         program = os.path.join(self._folder, "runtime.pyz")
         _write(program, runtime)
+        os.chmod(program, 0o644)  # programs of other users load parts of it
         self.be_found_at(words["server_url"])
         _write(os.path.join(self._folder, "request.json"), json.dumps(self._request(words)).encode())
         with open(os.path.join(self._folder, "supervisor.err"), "ab") as errors:
@@ -117,7 +125,9 @@ class Replica:
             self._child.kill()
             self._child.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
-        if not any(entry.is_dir() for entry in os.scandir(self._attempt)):  # the last one here
+        if not any(
+            entry.is_dir() and entry.name != FOLDERS for entry in os.scandir(self._attempt)
+        ):  # the last one here
             shutil.rmtree(self._attempt, ignore_errors=True)
 
     def _end_with_cluster(self, child: "subprocess.Popen[bytes]") -> None:
@@ -129,16 +139,39 @@ class Replica:
 
     def _request(self, words: dict[str, Any]) -> dict[str, Any]:
         """What the supervisor is told, with what only this node knows."""
-        request = {key: value for key, value in words.items() if key not in ("home", "server_url")}
+        request = {
+            key: v for key, v in words.items() if key not in ("home", "server_url", "folders", "mark", "isolate")
+        }
+        self._place_folders(request, words)
         if not os.path.exists(words["python"]):  # the server's own: here Ray's stands for it
             python = words["python"]
             request["python"] = sys.executable
-            request["command"] = [sys.executable if word == python else word for word in words["command"]]
+            request["command"] = [sys.executable if word == python else word for word in request["command"]]
         beside = os.path.join(os.path.dirname(sys.executable), "uv")
         request["uv"] = beside if os.path.exists(beside) else shutil.which("uv") or "uv"
         request["server_file"] = self._server_file
         request["cache"] = os.path.join(self._base, "cache")
         return request
+
+    def _place_folders(self, request: dict[str, Any], words: dict[str, Any]) -> None:
+        """The site's folders that are on this machine as well are used as they are; of the others there is a copy."""
+        moved: dict[str, str] = {}
+        direct = []
+        for folder in words["folders"]:
+            if folder["is_shared"] or is_here(folder["path"], words["mark"]):
+                direct.append(folder["path"])
+            else:
+                moved[folder["path"]] = os.path.join(self._attempt, FOLDERS, str(folder["number"]))
+        numbers = {folder["path"]: folder["number"] for folder in words["folders"]}
+        request["mirrors"] = [{"number": numbers[path], "path": here} for path, here in moved.items()]
+        request["command"] = [moved_text(word, moved) for word in words["command"]]
+        request["env"] = {name: moved_text(value, moved) for name, value in words["env"].items()}
+        request["isolate"] = {
+            "asked": words["isolate"],
+            "base": self._base,
+            "own_folders": list(moved.values()),
+            "folders": direct,
+        }
 
     def _last_words(self) -> str:
         try:
@@ -146,6 +179,54 @@ class Replica:
                 return file.read().strip()[-_LAST_WORDS:]
         except FileNotFoundError:
             return ""
+
+
+def is_here(path: str, mark: dict[str, str]) -> bool:
+    """Whether a folder of the server's home is on this machine, under the same path."""
+    if not path.startswith(mark["home"].rstrip("/") + "/"):
+        return False
+    try:
+        with open(mark["path"], encoding="utf-8") as file:
+            return file.read() == mark["text"]
+    except (OSError, ValueError):
+        return False
+
+
+def moved_text(text: str, moved: dict[str, str]) -> str:
+    """A text with the folders of this machine in the place of those of the server's. `moved`: there → here."""
+    for path in sorted(moved, key=len, reverse=True):
+        here = moved[path].replace("\\", r"\\")
+        text = re.sub(rf"(?<![\w/.-]){re.escape(path.rstrip('/'))}(?![\w.-])", here, text)
+    return text
+
+
+def sweep(runs: str, own: str) -> None:
+    """Remove what attempts have left that ended while this machine was cut off: nobody has tidied up after them."""
+    for project in _below(runs):
+        for attempt in _below(project):
+            with suppress(OSError):
+                is_old = time.time() - os.stat(attempt).st_mtime > _LEFT_SECONDS
+                if is_old and attempt != own and not any(_is_locked(replica) for replica in _below(attempt)):
+                    shutil.rmtree(attempt, ignore_errors=True)
+
+
+def _below(folder: str) -> list[str]:
+    try:
+        return [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _is_locked(replica: str) -> bool:
+    """Whether a supervisor lives there (runtime/folder.py)."""
+    try:
+        with open(os.path.join(replica, "lock"), "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def is_in_cluster() -> bool:

@@ -15,12 +15,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from stoker.api.dialects.replica import folders
+from stoker.api.dialects.replica.attempts import live_attempt
 from stoker.api.download import file_response
 from stoker.api.pools import Route, in_thread
 from stoker.api.services import Services, json_of, read_body, read_json, services
 from stoker.control.enact import launch_files
 from stoker.core.changes import Note
-from stoker.core.errors import BadSpec, Conflict, NotFound, Violation
+from stoker.core.errors import BadSpec, NotFound, Violation
 from stoker.core.ids import job_id, job_of_attempt
 from stoker.core.job import Attempt, Replica
 from stoker.core.states import FINAL_REPLICA_STATES, AttemptState, ReplicaState, Standing
@@ -39,6 +41,7 @@ _MOST_SIGN_CHARACTERS = 40
 _MOST_EVIDENCE_CHARACTERS = 500
 
 router = APIRouter(route_class=Route, prefix="/stoker/replica/v1/{project}/{number}/{replica}")
+router.include_router(folders.router)
 
 
 @router.post("/join")
@@ -80,7 +83,7 @@ async def report(project: str, number: str, replica: str, request: Request) -> A
 def download(project: str, number: str, replica: str, file: int, request: Request) -> Response:
     """A file of the launch, by its number."""
     site = services(request)
-    attempt = _live(site, job_id(project, number))
+    attempt = live_attempt(site, job_id(project, number))
     job = site.store.job(attempt.job).job
     uris = launch_files(job)
     if not 0 <= file < len(uris):
@@ -88,20 +91,9 @@ def download(project: str, number: str, replica: str, file: int, request: Reques
     return file_response(site.files.of(job.owner), uris[file])
 
 
-def _live(site: Services, attempt: str) -> Attempt:
-    with site.live.look() as world:
-        found = world.attempts.get(attempt)
-    if found is None:
-        site.unknown.check_attempt(attempt)
-        found = site.store.attempt(attempt)
-    if found.state is AttemptState.ENDED:
-        raise Conflict(f"attempt {attempt} has ended")
-    return found
-
-
 def _heard(site: Services, attempt: str, name: str) -> Attempt:
     """The attempt of a replica that has said something just now."""
-    found = _live(site, attempt)
+    found = live_attempt(site, attempt)
     site.leases.hear(found, _replica(found, name), site.commands.clock.now())
     return found
 
@@ -156,7 +148,7 @@ def _is_line(line: Any) -> bool:
 
 
 def _report(site: Services, attempt: str, name: str, body: Any) -> None:
-    found = _live(site, attempt)
+    found = live_attempt(site, attempt)
     replica = _replica(found, name)
     try:
         code = body.get("exit_code")
@@ -190,7 +182,7 @@ def _text(value: Any) -> str:
 
 def _met(site: Services, attempt: str) -> bytes:
     """The answer to all who join, once everybody has; at once for who is to stop. Empty: somebody is missing yet."""
-    found = _live(site, attempt)
+    found = live_attempt(site, attempt)
     if found.state is AttemptState.STOPPING:
         return NOT_YET
     return json.dumps({"cluster": _cluster(found)}).encode() if all(r.addresses for r in found.replicas) else b""

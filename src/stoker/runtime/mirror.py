@@ -1,0 +1,319 @@
+"""A copy, on this machine, of a folder that lies with the site: brought before the program begins, and what changes here is sent.
+
+    folders/0/          what the program sees
+    folders/0.json      what of it is the same there, by the stamps of both
+    folders/0.lock      held by the one of this machine's replicas that brings and sends
+
+A file is sent when nobody has written to it for a moment, whole, in the order in which files were last written: so a list of
+checkpoints, which programs write last, never names one that is not there. What is only printed for people goes after the rest.
+The program owns this folder and may rearrange it at any moment: no link in it is ever followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import stat
+import time
+from typing import IO, Any, Callable, Dict, NamedTuple, Optional
+
+from .folder import write_whole
+from .no_links import make_folder_at, open_folder
+from .server import Unacceptable
+from .site_folder import BadName, Changed, SiteFolder, Stamp, stamp_of
+
+LONGEST_UNSENT_SECONDS = 10.0
+"""A file that is written to all the time is sent as often as this."""
+
+_LATER = re.compile(r"(^|/)events\.out\.tfevents|\.(log|txt|csv|jsonl|out|err)$")
+_OWN = re.compile(r"(^|/)(state(-\d+)?|call-\d+)/(alone-\d+/)?\.?step-\d{9,}[./]")
+"""Checkpoints that Stoker's own code brings and sends (frameworks/stored.py)."""
+
+_PART = ".stoker-part"
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Traffic:
+    """How much has gone to and fro, and how quickly."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.sent_bytes = 0
+        self.seconds = 0.0  # in which something was sent
+        self.waiting_bytes = 0  # to be sent
+        self.waiting_files = 0
+
+    def timed(self, what: Callable[[], Any]) -> Any:
+        """Do something, and count its time."""
+        began = self._clock()
+        try:
+            return what()
+        finally:
+            self.seconds += self._clock() - began
+
+    def count(self, size: int) -> None:
+        """So much was sent."""
+        self.sent_bytes += size
+
+    @property
+    def bytes_per_second(self) -> float:
+        """0: not known yet."""
+        return self.sent_bytes / self.seconds if self.seconds > 0.1 else 0.0
+
+
+class _Known(NamedTuple):
+    """The stamps of a file when it was the same here and there."""
+
+    here: Stamp
+    there: Stamp
+
+
+class Mirror:
+    """One folder. For one thread."""
+
+    def __init__(
+        self,
+        folder: str,
+        remote: SiteFolder,
+        traffic: Traffic,
+        refused: Callable[[str, str], None],
+        *,
+        user: Optional[int] = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`refused` is called with a path and why it is never going to be sent. `user`: whose the files here are."""
+        self.folder = folder
+        self._remote, self._traffic, self._refused, self._user, self._clock = remote, traffic, refused, user, clock
+        self._known: Dict[str, _Known] = {}
+        self._seen: Dict[str, Stamp] = {}  # as they were at the last look
+        self._sent_at: Dict[str, float] = {}
+        self._never: Dict[str, Stamp] = {}  # what is not sent as it is
+        self._lock: Optional[int] = None
+
+    def hold(self) -> bool:
+        """Be the one that brings and sends. Returns whether we are."""
+        if self._lock is None:
+            os.makedirs(os.path.dirname(self.folder), exist_ok=True)
+            lock = os.open(self.folder + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(lock)
+                return False
+            self._lock = lock
+            self._load()
+        return True
+
+    def release(self) -> None:
+        """Let another do it."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        self._remote.close()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has been brought here."""
+        return os.path.exists(self.folder + ".json")
+
+    def bring(self, told: Callable[[int, int], None], give_up: Callable[[], bool]) -> None:
+        """Fetch what is there and not here. `told`: how many files and bytes that will be. Raises OSError for a full disk."""
+        os.makedirs(self.folder, exist_ok=True)
+        there = {path: stamp for path, stamp in self._remote.files().items() if not _OWN.search(path)}
+        new = [path for path, stamp in there.items() if path not in self._known or self._known[path].there != stamp]
+        told(len(new), sum(there[path][0] for path in new))
+        for path in new:
+            if give_up():
+                return
+            self._fetch(path, there[path])
+        self._save()
+
+    def refresh(self) -> None:
+        """What others have changed there is changed here, but where it was changed here as well."""
+        there = {path: stamp for path, stamp in self._remote.files().items() if not _OWN.search(path)}
+        here = self._scan()
+        is_news = False
+        for path, stamp in there.items():
+            known = self._known.get(path)
+            if (known is None or known.there != stamp) and here.get(path) == (known.here if known else None):
+                self._fetch(path, stamp)
+                is_news = True
+        for path in [path for path in self._known if path not in there]:
+            if here.get(path) == self._known[path].here:
+                self._remove_here(path)
+            del self._known[path]
+            is_news = True
+        if is_news:
+            self._save()
+
+    def look(self, *, is_final: bool = False) -> bool:
+        """Send what has changed here. Returns whether all is there now. `is_final`: nobody writes any more.
+
+        Raises Refused, Unreachable.
+        """
+        here, now = self._scan(), self._clock()
+        changed = [path for path, stamp in here.items() if self._must_send(path, stamp)]
+        ready = [path for path in changed if is_final or self._is_ready(path, here[path], now)]
+        self._seen = here
+        ready.sort(key=lambda path: (bool(_LATER.search(path)), here[path][1], path))
+        self._traffic.waiting_bytes, self._traffic.waiting_files = sum(here[path][0] for path in ready), len(ready)
+        is_news = False
+        for path in ready:
+            is_news |= self._send(path, here[path])
+            self._traffic.waiting_bytes -= here[path][0]
+            self._traffic.waiting_files -= 1
+            if is_news and self._clock() - now > 1.0:  # so that a supervisor that is killed leaves what is true
+                self._save()
+        gone = [path for path in self._known if path not in here]
+        for path in gone:  # after what has come, which may stand for it
+            if not any(path == other or other.startswith(path + "/") for other in here):
+                self._remote.remove(path)
+            del self._known[path]
+        if is_news or gone:
+            self._save()
+        return not any(self._must_send(path, here[path]) for path in changed)
+
+    def _must_send(self, path: str, stamp: Stamp) -> bool:
+        """Whether it is not there as it is here, and may be."""
+        known = self._known.get(path)
+        return (known is None or known.here != stamp) and self._never.get(path) != stamp
+
+    def _is_ready(self, path: str, stamp: Stamp, now: float) -> bool:
+        is_quiet = self._seen.get(path) == stamp
+        return is_quiet or now - self._sent_at.setdefault(path, now) > LONGEST_UNSENT_SECONDS
+
+    def _send(self, path: str, seen: Stamp) -> bool:
+        """Send one as it is now. Returns whether it is there. `seen`: its stamp at this look."""
+        try:
+            with self._open(path) as file:
+                stamp = stamp_of(os.fstat(file.fileno()))
+                there = self._traffic.timed(lambda: self._remote.send(path, file, self._traffic.count))
+        except (Changed, FileNotFoundError, NotADirectoryError):
+            return False  # looked at again
+        except (Unacceptable, BadName, PermissionError) as error:
+            self._never[path] = seen
+            self._refused(path, str(error))
+            return False
+        self._known[path] = _Known(stamp, there)
+        self._sent_at[path] = self._clock()
+        return True
+
+    def _scan(self) -> Dict[str, Stamp]:
+        """The regular files that are here. What is being brought is none of them, and nothing behind a link is."""
+        found: Dict[str, Stamp] = {}
+        try:
+            top = open_folder(os.path.realpath(self.folder))
+        except OSError:
+            return found
+        try:
+            for base, folders, names, descriptor in os.fwalk(".", dir_fd=top):
+                folders.sort()
+                for name in names:
+                    if name.endswith(_PART):
+                        continue
+                    try:
+                        seen = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                    except OSError:
+                        continue
+                    path = os.path.normpath(os.path.join(base, name))
+                    if stat.S_ISREG(seen.st_mode) and not _OWN.search(path):
+                        found[path] = stamp_of(seen)
+        finally:
+            os.close(top)
+        return found
+
+    def _fetch(self, path: str, stamp: Stamp) -> None:
+        """Bring one, whole. One that is gone meanwhile is left out. Raises OSError."""
+        above, name = os.path.split(path)
+        folder = self._folder_here(above, make=True)
+        part = f".{name[:100]}{_PART}"
+        try:
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _OPEN, 0o644, dir_fd=folder)
+            with open(descriptor, "wb") as file:
+                try:
+                    self._remote.bring(path, file)
+                    file.flush()
+                except Unacceptable:
+                    os.unlink(part, dir_fd=folder)
+                    return
+                except OSError as error:
+                    os.unlink(part, dir_fd=folder)
+                    if error.errno in _FULL:
+                        raise OSError(error.errno, f"the disk of this machine has no room for {path}") from None
+                    raise
+                if self._user is not None:
+                    os.fchown(file.fileno(), self._user, self._user)
+                os.utime(file.fileno(), ns=(stamp[1], stamp[1]))
+                here = stamp_of(os.fstat(file.fileno()))
+            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(folder)
+        self._known[path] = self._known_as(here, stamp)
+        self._seen[path] = here
+
+    def _known_as(self, here: Stamp, there: Stamp) -> _Known:
+        """One that was replaced while it was brought is fetched again at the next look."""
+        return _Known(here, there if here[0] == there[0] else [-1, 0])
+
+    def _remove_here(self, path: str) -> None:
+        above, name = os.path.split(path)
+        try:
+            folder = self._folder_here(above)
+            try:
+                os.unlink(name, dir_fd=folder)
+            finally:
+                os.close(folder)
+        except OSError:
+            pass  # it is gone, or is something else now
+
+    def _open(self, path: str) -> IO[bytes]:
+        """A regular file. Raises OSError."""
+        above, name = os.path.split(path)
+        folder = self._folder_here(above)
+        try:
+            descriptor = os.open(name, os.O_RDONLY | _OPEN, dir_fd=folder)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise FileNotFoundError(path) from None
+            raise
+        finally:
+            os.close(folder)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise FileNotFoundError(path)
+        return open(descriptor, "rb")
+
+    def _folder_here(self, path: str, *, make: bool = False) -> int:
+        """A folder below this one, opened step by step. Raises OSError, for a link as well."""
+        descriptor = open_folder(os.path.realpath(self.folder))
+        for part in filter(None, path.split("/")):
+            above = descriptor
+            try:
+                try:
+                    descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=above)
+                except FileNotFoundError:
+                    if not make:
+                        raise
+                    descriptor = make_folder_at(part, 0o755, above)
+                    if self._user is not None:
+                        os.chown(part, self._user, self._user, dir_fd=above, follow_symlinks=False)
+            finally:
+                os.close(above)
+        return descriptor
+
+    def _load(self) -> None:
+        try:
+            with open(self.folder + ".json", encoding="utf-8") as file:
+                self._known = {path: _Known(*stamps) for path, stamps in json.load(file).items()}
+        except (OSError, ValueError, TypeError):
+            self._known = {}
+
+    def _save(self) -> None:
+        try:
+            write_whole(self.folder + ".json", json.dumps(self._known))
+        except OSError:
+            pass  # a full disk: files are sent once more, should another go on

@@ -1,0 +1,166 @@
+"""The folders of the site that a replica's program uses on a machine that does not have them: copies, kept in step.
+
+Brought before the program begins; looked through while it runs, and what has changed is sent; at the end all of it. Where a
+job has several replicas, what others have sent is brought as well. Stoker's own checkpoints go through a socket, and count when
+the site has them (frameworks/site_system.py).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from .mirror import Mirror, Traffic
+from .server import Refused, Server, Unreachable
+from .site_folder import SiteFolder, error_message
+from .site_socket import SiteSocket
+
+LOOK_SECONDS = 1.0
+REFRESH_SECONDS = 3.0
+_SHARE = 20  # of the time between two looks, one part of so many is spent on looking
+_SLOW_SECONDS = 60.0  # so long, and it is told that the link is slow
+_TELL_SECONDS = 300.0
+_AWAY_SECONDS = 20.0
+_PAUSE_SECONDS = 0.05
+_LONGEST_PAUSE_SECONDS = 5.0
+
+
+class SiteFolders:
+    """Those of one replica."""
+
+    def __init__(
+        self, request: Dict[str, Any], beat_folder: str, say: Callable[[str], None], user: Optional[int]
+    ) -> None:
+        """`request["mirrors"]`: [{number, path}] of the launch's folders that are copied here."""
+        self._asked: List[Dict[str, Any]] = request["mirrors"]
+        self._is_alone: bool = request["is_alone"]
+        self._say = say
+        self._traffic = Traffic()
+        self._mirrors = [
+            Mirror(one["path"], SiteFolder(Server(request), one["number"]), self._traffic, self._say_refused, user=user)
+            for one in self._asked
+        ]
+        self._socket = SiteSocket(beat_folder, request, user)
+        self._is_ending = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+        self._told_at: Dict[str, float] = {}
+        self._away_since: Optional[float] = None
+        self._looked_through: Dict[Mirror, float] = {}
+        self._refreshed_at: Dict[Mirror, float] = {}
+
+    def bring(self, give_up: Callable[[], bool]) -> Dict[str, str]:
+        """Have all of it here, and keep it in step from now on. Raises OSError for a full disk, Refused if the attempt is over.
+
+        Returns the variables by which Stoker's own code in the program finds the way to the site.
+        """
+        for mirror in self._mirrors:
+            pause = _PAUSE_SECONDS
+            while not give_up():
+                if mirror.hold():
+                    try:
+                        mirror.bring(self._tell_brought, give_up)
+                        break
+                    except Unreachable as error:
+                        self._tell_away(error)
+                elif mirror.is_there:
+                    break
+                time.sleep(pause)
+                pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
+        self._away_since = None
+        self._socket.start()
+        self._thread = threading.Thread(target=self._keep, name="site-folders", daemon=True)
+        self._thread.start()
+        folders = os.pathsep.join(f"{one['number']}={one['path']}" for one in self._asked)
+        return {"STOKER_SITE_FOLDERS": folders, "STOKER_SITE_SOCKET": self._socket.path}
+
+    def finish(self, give_up: Callable[[], bool]) -> None:
+        """The program has ended: send what is not there yet, however long that takes, unless the attempt is over."""
+        if self._thread is None:
+            return
+        self._is_ending.set()
+        self._thread.join()
+        self._socket.close()
+        try:
+            self._send_rest(give_up)
+        except Refused as error:
+            self._say(f"what was written last is not kept at the site: {error}")
+
+    def _send_rest(self, give_up: Callable[[], bool]) -> None:
+        for mirror in self._mirrors:
+            while not give_up():
+                if mirror.hold():
+                    try:
+                        if mirror.look(is_final=True):
+                            break
+                    except Unreachable as error:
+                        self._tell_away(error)
+                        time.sleep(1.0)
+                time.sleep(_PAUSE_SECONDS)
+            mirror.release()
+
+    def _keep(self) -> None:
+        while not self._is_ending.wait(LOOK_SECONDS):
+            for mirror in self._mirrors:
+                try:
+                    if mirror.hold():
+                        self._look(mirror)
+                        self._away_since = None
+                except Unreachable as error:
+                    self._tell_away(error)
+                except Refused:
+                    return  # the attempt is over; who asks for its lease hears of it
+                except (OSError, RecursionError) as error:
+                    self._tell("disk", f"the files of the job are not kept in step just now: {error}")
+
+    def _look(self, mirror: Mirror) -> None:
+        now = time.monotonic()
+        if now < self._looked_through.get(mirror, 0.0):
+            return
+        mirror.look()
+        if not self._is_alone and now >= self._refreshed_at.get(mirror, 0.0) + REFRESH_SECONDS:
+            mirror.refresh()
+            self._refreshed_at[mirror] = time.monotonic()
+        took = time.monotonic() - now
+        self._looked_through[mirror] = now + (_SHARE * took if took > LOOK_SECONDS / _SHARE else 0.0)
+        self._tell_slow()
+
+    def _tell_brought(self, files: int, size: int) -> None:
+        if files:
+            self._say(f"brings {files} file(s) of the job's folders here from the site: {_bytes(size)}")
+
+    def _tell_slow(self) -> None:
+        rate, waiting = self._traffic.bytes_per_second, self._traffic.waiting_bytes
+        if rate and waiting / rate > _SLOW_SECONDS:
+            self._tell(
+                "slow",
+                f"the link to the site is slow: {self._traffic.waiting_files} file(s), {_bytes(waiting)}, wait to be sent at"
+                f" {_bytes(rate)}/s, which takes {waiting / rate / 60:.0f} min; what is not there is lost with this machine",
+            )
+
+    def _tell_away(self, error: Exception) -> None:
+        now = time.monotonic()
+        self._away_since = self._away_since or now
+        if now - self._away_since > _AWAY_SECONDS or "error" in str(error):
+            self._tell(
+                "away", f"the files of the job cannot be kept at the site, and wait here: {error_message(error)}"
+            )
+
+    def _say_refused(self, path: str, why: str) -> None:
+        self._tell(f"refused {path}", f"{path} cannot be kept at the site and stays here: {why}")
+
+    def _tell(self, what: str, line: str) -> None:
+        """Say it, but not again and again."""
+        now = time.monotonic()
+        if now >= self._told_at.get(what, -_TELL_SECONDS) + _TELL_SECONDS:
+            self._told_at[what] = now
+            self._say(line)
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
