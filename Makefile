@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # one more than proc
 SEEDS ?= 300
 SEED_BASE ?= 0
 
-.PHONY: demo demo-cluster test campaigns chaos attack check package bench bench-scheduling docs clean
+.PHONY: demo demo-cluster test campaigns chaos attack check package site bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make package a wheel, a source archive and a bill of materials in dist/"
 	@echo "make bench   measure against the budgets (make bench-NAME: one part)"
 	@echo "make bench-scheduling  the scheduler on public traces (ARGS='--data DIR --seeds 42,43')"
+	@echo "make site    the documentation as a site with search, in build/site"
 	@echo "make docs    write the pages of docs/ that are drawn from the code"
 
 demo: .venv/demo
@@ -60,6 +61,12 @@ package: .venv/test  # a wheel, a source archive, and a bill of materials of wha
 	$(BIN)/uvx --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py environment --pyproject pyproject.toml \
 	  --output-format JSON --output-file $(DIST)/stoker.cdx.json $(DIST)/environment/bin/python
 	rm -rf $(DIST)/environment
+
+SITE ?= build/site
+site: .venv/test  # the documentation as a site, with search, to be read from the disk; every link in it leads somewhere
+	PYTHONPATH=src $(BIN)/uvx --quiet --from sphinx==9.0.4 --with myst-parser==5.2.0 --with furo==2025.12.19 \
+	  sphinx-build --fail-on-warning --keep-going --quiet -b html -c docs . $(SITE)
+	@echo "it begins at $(SITE)/docs/index.html"
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stoker.api.auth import Tokens, read_or_make_tokens
 from stoker.api.bell import Bell
@@ -28,6 +29,7 @@ from stoker.control.site_file import read_site
 from stoker.control.unknown import Unknown
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
+from stoker.core.node import NodeState
 from stoker.core.site import Pool
 from stoker.engines.base import ElasticEngine, ServedEngine
 from stoker.engines.local.engine import LocalEngine
@@ -35,8 +37,6 @@ from stoker.engines.local.isolation import Isolation, detect
 from stoker.engines.local.machine import this_machine, with_slots
 from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
-from stoker.engines.ray.hosts.head import Head
-from stoker.engines.ray.node_settings import NodeSettings
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Driver
 from stoker.registry import load, names
@@ -51,6 +51,10 @@ from stoker.store.objects.uploads import Uploads
 from stoker.store.project_disk import ProjectDisk
 from stoker.store.room import Room
 from stoker.store.sql import SqlStore
+
+if TYPE_CHECKING:
+    from stoker.engines.ray.hosts.head import Head
+    from stoker.engines.ray.hosts.watch import HostWatch
 
 MOST_FILES = 65_536
 GARBAGE_THRESHOLD = 10_000
@@ -161,8 +165,10 @@ def _tied(
     rules = rules_of(read_site(config))
     pools = rules.site.pools
     elastic = None
+    watch = None
     if "ray" in config["engine"].split(","):
         engines["ray"] = elastic = ray_engine(config, runtime, tokens, pools, isolation)
+        watch = host_watch(config, elastic)
     elif pools:
         raise Unavailable(
             f"the site file has pools ({', '.join(pools)}), and no engine here orders machines",
@@ -207,7 +213,9 @@ def _tied(
 
     def problems() -> list[str]:
         of_engines = [engine.problem() for engine in engines.values()]
-        return [*filter(None, (unknown.problem(), room.problem(home), _clock_problem(ahead_seconds), *of_engines))]
+        of_hosts = watch.problems() if watch is not None else []
+        own = (unknown.problem(), room.problem(home), _clock_problem(ahead_seconds))
+        return [*filter(None, (*own, *of_engines, *of_hosts))]
 
     bell = Bell()
     store.listen(bell.ring)
@@ -259,6 +267,8 @@ def _tied(
         if unknown.is_chosen:
             unknown.put_away()
         loop.hold = config["hold"] or bool(unknown.ids)
+        if watch is not None:
+            watch.start()
         for problem in filter(None, (unknown.problem(), _clock_problem(ahead_seconds))):
             _log.error("%s", problem)
 
@@ -298,6 +308,8 @@ def ray_engine(
             "the engine ray needs Ray, which is not installed",
             fix="pip install 'stoker[ray]', in the version that the cluster has",
         )
+    from stoker.engines.ray.node_settings import NodeSettings
+
     made: ElasticEngine = load("engines", "ray")(
         config.home,
         config["address"],
@@ -318,8 +330,21 @@ def ray_engine(
     return made
 
 
+def host_watch(config: Config, ray: ElasticEngine) -> HostWatch | None:
+    """The look after machines that were added by SSH, where there are some."""
+    from stoker.engines.ray.hosts.watch import HostWatch
+
+    return HostWatch(config.home, lambda address: _is_up(ray, address)) if head_of(config) is not None else None
+
+
+def _is_up(ray: ElasticEngine, address: str) -> bool:
+    return any(node.name.startswith(f"{address}-") and node.state is NodeState.UP for node in ray.nodes())
+
+
 def head_of(config: Config) -> Head | None:
     """Ray's head, where this home has one of its own, and the settings name that."""
+    from stoker.engines.ray.hosts.head import Head
+
     head = Head(config.home)
     return head if head.place is not None and head.place.address == config["address"] else None
 

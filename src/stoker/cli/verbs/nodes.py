@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stoker.cli import session, show
 from stoker.cli.main import Nouns
+
+if TYPE_CHECKING:
+    from stoker.engines.ray.hosts.book import Host
 
 name_argument = click.argument("name", metavar="NODE")
 why_option = click.option("--why", default="", metavar="TEXT", help="Why: jobs that wait for it are told so.")
@@ -37,7 +40,7 @@ def list_nodes(as_json: bool) -> None:
 @session.json_option
 def describe(name: str, as_json: bool) -> None:
     """Show one machine: what it has, who runs there, whether it takes work, what it was to blame for."""
-    node = session.client().node(name)
+    node = session.client().node(_node_name(name))
     if as_json:
         show.data(node)
         return
@@ -56,7 +59,7 @@ def cordon(name: str, why: str, as_json: bool) -> None:
     Slurm calls it DRAIN. It lasts until `stoker nodes uncordon`, also when the server or the node is restarted.
     """
     _done(
-        session.client().cordon(name, why=why),
+        session.client().cordon(_node_name(name), why=why),
         as_json,
         lambda node: f"{name} is cordoned: nothing new is scheduled there",
     )
@@ -78,7 +81,7 @@ def drain(name: str, grace: str | None, why: str, as_json: bool) -> None:
     from stoker.simulate.request import span
 
     seconds = span(grace, "--grace") if grace else 0.0
-    node = session.client().drain(name, why=why, within_seconds=seconds)
+    node = session.client().drain(_node_name(name), why=why, within_seconds=seconds)
     _done(node, as_json, lambda node: f"{name} is cordoned, and drains {_when(seconds)}{_who(node)}")
 
 
@@ -87,7 +90,9 @@ def drain(name: str, grace: str | None, why: str, as_json: bool) -> None:
 @session.json_option
 def uncordon(name: str, as_json: bool) -> None:
     """Give NODE work again, and forgive what it was to blame for."""
-    _done(session.client().uncordon(name), as_json, lambda node: f"{name} is schedulable again" + _but(node))
+    _done(
+        session.client().uncordon(_node_name(name)), as_json, lambda node: f"{name} is schedulable again" + _but(node)
+    )
 
 
 @command.command("add")
@@ -220,10 +225,23 @@ def remove(names: tuple[str, ...], force: bool) -> None:
         raise SystemExit(1)
 
 
-def _host_names() -> list[str]:
+def _hosts() -> list[Host]:
+    """The machines that were added by SSH from this home; none where the server is another's."""
     from stoker.engines.ray.hosts.book import HostBook
 
-    return [host.name for host in HostBook(session.config().home).hosts()]
+    return [] if session.config()["url"] else HostBook(session.config().home).hosts()
+
+
+def _host_names() -> list[str]:
+    return [host.name for host in _hosts()]
+
+
+def _node_name(name: str) -> str:
+    """The node that a machine is that was added by this name; else what was said."""
+    host = next((host for host in _hosts() if name in (host.name, host.destination)), None)
+    nodes = session.client().nodes() if host is not None else []
+    found = [node["name"] for node in nodes if host is not None and host.is_node(node["name"])]
+    return found[-1] if found else name
 
 
 def _with_gpus(node: Mapping[str, Any]) -> str:
@@ -236,9 +254,11 @@ def _list(as_json: bool) -> None:
     if as_json:
         show.data({"nodes": nodes, "pools": pools})
         return
+    hosts = _hosts()
     rows = [
         [
             node["name"],
+            *([next((host.name for host in hosts if host.is_node(node["name"])), "")] if hosts else []),
             _state(node),
             "virtual" if node["virtual"] else node["engine"],
             node["machine_type"],
@@ -249,7 +269,11 @@ def _list(as_json: bool) -> None:
         ]
         for node in nodes
     ]
-    show.table(["NAME", "STATE", "KIND", "MACHINE_TYPE", "GPUS_FREE", "VCPUS", "MEMORY_GB", "JOBS"], rows)
+    headers = ["STATE", "KIND", "MACHINE_TYPE", "GPUS_FREE", "VCPUS", "MEMORY_GB", "JOBS"]
+    show.table(["NAME", *(["HOST"] if hosts else []), *headers], rows)
+    for host in hosts:
+        if not any(host.is_node(node["name"]) and node["state"] == "UP" for node in nodes):
+            show.warn(f"{host.name} is no node now: stoker nodes check {host.name} says why")
     for node in nodes:
         if node["cordon"]:
             show.note(f"{node['name']}: {_cordon(node)}")

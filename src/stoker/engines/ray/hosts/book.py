@@ -28,6 +28,10 @@ class Host:
     ray_version: str = ""
     driver: str = ""  # of its GPUs, as it was seen last
 
+    def is_node(self, node: str) -> bool:
+        """Whether the node of this name is, or was, this machine."""
+        return node.startswith(f"{self.address}-")
+
 
 class HostBook:
     """Those of one home."""
@@ -51,7 +55,7 @@ class HostBook:
     def host(self, name: str) -> Host:
         """By its name, its destination or its address. Raises NotFound with the names that there are."""
         for host in self.hosts():
-            if name in (host.name, host.destination, host.address) or name.startswith(f"{host.address}-"):
+            if name in (host.name, host.destination, host.address) or host.is_node(name):
                 return host
         names = ", ".join(host.name for host in self.hosts())
         raise NotFound(
