@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from docs import draw
 from stoker.api.errors import STATUS
-from stoker.cli.main import VERBS, command_of
+from stoker.cli.main import VERBS, command_of, stoker
 from stoker.config import SETTINGS
 from stoker.runtime.wiring import wiring
 
@@ -174,6 +176,35 @@ def test_files_that_are_named_are_there(page: Path) -> None:
 def is_below_examples(word: str) -> bool:
     """`trainer/task.py` is one of several."""
     return any(path.as_posix().endswith(f"/{word}") for path in (ROOT / "examples").rglob("*.*"))
+
+
+def shown_commands(page: Path) -> Iterator[str]:
+    """The commands of ours in a page's blocks of shell and of screens, whole."""
+    for block in re.findall(
+        r"^ *```(?:sh|console)?\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        for line in re.sub(r"\\\n\s*", " ", block).splitlines():
+            shown = re.match(r"\s*(?:\$ )?(?:\S+=\S+ )*stoker (.*)", line)
+            if shown and "…" not in shown[1] and "[OPTIONS]" not in shown[1]:
+                yield from ("stoker " + part.strip() for part in [re.split(r"\s(?:[|&>;#]|2>)", shown[1])[0]])
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_commands_that_are_shown_are_known(page: Path) -> None:
+    """Every command, option and number of words."""
+    wrong = []
+    for shown in shown_commands(page):
+        words, command = re.sub(r"\$\([^)]*\)|\"\$\(.*", "X", shown), stoker
+        try:
+            found, rest = click.Context(command), shlex.split(words)[1:]
+            while isinstance(command, click.Group) and rest:
+                _, below, rest = command.resolve_command(found, rest)
+                assert below is not None
+                command, found = below, click.Context(below, parent=found, info_name=below.name)
+            command.make_parser(found).parse_args(list(rest))
+        except (click.UsageError, ValueError, AssertionError) as error:
+            wrong.append(f"{shown}: {getattr(error, 'message', error)}")
+    assert not wrong
 
 
 def test_every_page_of_docs_is_reached() -> None:
