@@ -21,6 +21,7 @@ PARTS = {
     "api": "create, get and list of 100 among 100,000 jobs",
     "memory": "the memory of a server at rest",
     "files": "a large file through the server, in and out",
+    "copies": "a job's directory on another machine: files to and from the site, beside plain copies",
     "jobs100": "100 short jobs to their end",
     "logs": "a program that prints 100 MB, to a client that follows it",
     "crowd": "1,000 running and 100,000 stored jobs, 200 people who ask and 50 who follow",

@@ -13,11 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stoker.core.errors import EngineError
+from stoker.core.copies import replace
+from stoker.core.errors import EngineError, Unavailable
 from stoker.core.launch import Launch
 from stoker.core.states import FINAL_REPLICA_STATES, ReplicaState
 from stoker.engines.base import Engine
+from stoker.engines.local.isolation import detect
 from stoker.engines.ray.engine import RayEngine, is_loopback
+from stoker.engines.ray.node_settings import DEFAULTS, NodeSettings
 from stoker.runtime.zipapp import build
 from tests.conftest import wait_until
 from tests.contract.engine_contract import ATTEMPT, EngineContract, a_launch, look, until
@@ -77,7 +80,7 @@ def test_a_cluster_of_other_versions_is_refused_with_both(cluster: RayCluster, w
     assert said["why"].endswith("Let Ray and Python be of the same versions here and there")
 
 
-def a_ray_engine(home: Path, cluster: RayCluster) -> RayEngine:
+def a_ray_engine(home: Path, cluster: RayCluster, settings: NodeSettings = DEFAULTS) -> RayEngine:
     """An engine that has seen the cluster's nodes."""
     engine = RayEngine(
         home,
@@ -85,6 +88,7 @@ def a_ray_engine(home: Path, cluster: RayCluster) -> RayEngine:
         runtime=Path(build(str(home / "cache"))),
         server_url="http://127.0.0.1:9",
         token=lambda attempt: f"{RUN} {home} {attempt}",
+        settings=settings,
     )
     wait_until(engine.nodes)
     return engine
@@ -167,3 +171,43 @@ while True:
         wait_until(cluster.idle_workers)
         self.ray.close()
         wait_until(lambda: not cluster.idle_workers())
+
+
+ISOLATED = """
+import os
+print("user", os.getuid(), "home", os.path.basename(os.environ["HOME"]))
+print("others", sorted(os.listdir("/tmp")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "user", "home"), [("0", os.getuid(), ""), ("1", os.getuid(), "ada"), ("2", 20_007, "ada")]
+)
+def test_programs_are_kept_apart_on_nodes_as_here(
+    cluster: RayCluster, tmp_path: Path, level: str, user: int, home: str
+) -> None:
+    if level != "0" and why_not_isolated(level, tmp_path):
+        pytest.skip(why_not_isolated(level, tmp_path))
+    settings = NodeSettings(isolation=level, user_of=lambda owner: {"ada": 20_007}[owner])
+    engine = a_ray_engine(tmp_path, cluster, settings)
+    try:
+        launch = replace(a_launch(sys.executable, "-c", ISOLATED, node=engine.nodes()[0].name), owner="ada")
+        engine.start(engine.render(launch))
+        assert until(engine, *FINAL_REPLICA_STATES).state is ReplicaState.SUCCEEDED
+        lines = [line["m"] for line in engine.logs(ATTEMPT, "chief-0", 0)]
+        assert any(line.startswith(f"user {user} home {home}") for line in lines), lines
+        sees_its_own = f"others ['stoker-{os.getuid()}']"  # where Stoker's folder lies on such a node
+        assert (sees_its_own in lines) == (level != "0"), lines
+    finally:
+        engine.stop(ATTEMPT, force=True)
+        engine.forget(ATTEMPT)
+        engine.close()
+
+
+def why_not_isolated(level: str, home: Path) -> str:
+    """Why this machine does not have a level; empty: it has."""
+    try:
+        detect(level, home)
+    except Unavailable as error:
+        return error.message
+    return ""
