@@ -168,7 +168,13 @@ class Lab:
     def environment(self) -> dict[str, str]:
         """Of what runs at the server's machine."""
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("STOKER_", "RAY_"))}
-        return {**clean, "STOKER_HOME": str(self.home), "STOKER_LEASE_SECONDS": "6", "COLUMNS": "200"}
+        return {
+            **clean,
+            "STOKER_HOME": str(self.home),
+            "STOKER_LEASE_SECONDS": "6",
+            "STOKER_GRACE_SECONDS": "3",
+            "COLUMNS": "200",
+        }
 
     def run_at(self, number: int, script: str, user: str = USER) -> str:
         """What a script prints that runs as a user of a machine."""

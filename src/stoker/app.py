@@ -322,6 +322,7 @@ def ray_engine(
             isolation=config["isolation"],
             inherited=isolation.inherited,
             tmp_bytes=isolation.tmp_bytes,
+            job_folders=isolation.folders,
             shared_folders=tuple(os.path.abspath(os.path.expanduser(folder)) for folder in config["shared_folders"]),
             user_of=isolation.user_of,
         ),

@@ -30,7 +30,7 @@ class Mutant:
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="an old attempt's writes are accepted",
-        file="api/dialects/replica/routes.py",
+        file="api/dialects/replica/attempts.py",
         old="    if found.state is AttemptState.ENDED:\n        raise Conflict",
         new="    if False:\n        raise Conflict",
     ),

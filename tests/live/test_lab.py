@@ -206,6 +206,29 @@ time.sleep(2)
         subprocess.run(["umount", str(kept(lab, "full"))], check=True)
 
 
+def test_what_was_written_at_last_arrives_over_a_slow_link(lab: Lab) -> None:
+    program = """
+import os, signal, sys, time
+def save(*_):
+    open(os.path.join(os.environ["STOKER_JOB_DIR"], "last"), "wb").write(os.urandom(8_000_000))
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+open(os.path.join(os.environ["STOKER_JOB_DIR"], "begun"), "w").close()
+time.sleep(600)
+"""
+    begin(lab, "slow", program)
+    wait_until((kept(lab, "slow") / "begun").exists)
+    machine = where(lab, "slow")
+    lab.slow_link(machine, "3mbit")
+    try:
+        lab.stoker("jobs", "cancel", "slow")
+        log = end(lab, "slow", "CANCELLED")
+    finally:
+        lab.slow_link(machine, "1gbit")
+    assert (kept(lab, "slow") / "last").stat().st_size == 8_000_000
+    assert "sends what it has written to the site: 1 file(s)" in log
+
+
 def test_what_is_wrong_with_a_machine_is_told_in_words(lab: Lab) -> None:
     for destination, words in {
         "ada@nowhere.invalid": "no machine has that name",

@@ -46,7 +46,7 @@ def cluster() -> Iterator[RayCluster]:
 def config(tmp_path: Path, cluster: RayCluster) -> Iterator[Config]:
     home = tmp_path / "home"
     home.mkdir()
-    settings = {"engine": "ray", "address": cluster.address, "lease_seconds": 6}
+    settings = {"engine": "ray", "address": cluster.address, "lease_seconds": 6, "job_folders": [str(tmp_path)]}
     (home / "config.yaml").write_text(json.dumps(settings))
     config = read_config({"STOKER_HOME": str(home)})
     yield config

@@ -244,8 +244,9 @@ def machine_of(node: str) -> int:
 def client(hosts: RayHosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A server, the same for all tests: it survives what they do."""
     home = tmp_path_factory.mktemp("home")
-    settings = {"lease_seconds": LEASE_SECONDS, "grace_seconds": GRACE_SECONDS}
-    (home / "config.yaml").write_text(json.dumps({"engine": "ray", "address": hosts.address, **settings}))
+    settings: dict[str, Any] = {"lease_seconds": LEASE_SECONDS, "grace_seconds": GRACE_SECONDS}
+    settings |= {"engine": "ray", "address": hosts.address, "job_folders": [str(home.parent)]}
+    (home / "config.yaml").write_text(json.dumps(settings))
     config = read_config({"STOKER_HOME": str(home)})
     found = embedded.start(config, ("--port=0", f"--host={address_of(HEAD)}"))
     client = Client(found.url, found.token)

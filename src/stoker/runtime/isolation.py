@@ -16,6 +16,7 @@ from .errors import CannotStart
 from .folder import Folder
 from .no_links import open_folder
 from .sandbox import Sandbox
+from .umask import opened
 
 FIRST_USER = 20_000
 _TRY_SECONDS = 10.0
@@ -125,6 +126,11 @@ def find_here(
         os.close(open_folder(path, make=0o700))
     if found["user"] is not None:
         os.chown(found["own_home"], found["user"], found["user"])
+    for path in folders:
+        try:
+            os.close(open_folder(path, make=opened(0o777)))
+        except NotADirectoryError:
+            raise CannotStart(f"{path} leads through a link or a file now; remove that") from None
     return found
 
 

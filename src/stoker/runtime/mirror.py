@@ -40,8 +40,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 class Traffic:
     """How much has gone to and fro, and how quickly."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, progress: Callable[[], None] = lambda: None
+    ) -> None:
+        """`progress` is called whenever something was sent."""
+        self._clock, self._progress = clock, progress
         self.sent_bytes = 0
         self.seconds = 0.0  # in which something was sent
         self.waiting_bytes = 0  # to be sent
@@ -58,6 +61,7 @@ class Traffic:
     def count(self, size: int) -> None:
         """So much was sent."""
         self.sent_bytes += size
+        self._progress()
 
     @property
     def bytes_per_second(self) -> float:

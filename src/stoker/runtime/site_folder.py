@@ -12,7 +12,7 @@ from urllib.parse import quote
 from .server import Server, Unreachable
 
 Stamp = List[int]  # its size in bytes, and when it was last written, in nanoseconds
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 18  # a slow link shows progress by each
 
 
 class Changed(Exception):

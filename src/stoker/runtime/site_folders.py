@@ -19,6 +19,7 @@ from .site_socket import SiteSocket
 
 LOOK_SECONDS = 1.0
 REFRESH_SECONDS = 3.0
+_SENDING_SECONDS = 2.0
 _SHARE = 20  # of the time between two looks, one part of so many is spent on looking
 _SLOW_SECONDS = 60.0  # so long, and it is told that the link is slow
 _TELL_SECONDS = 300.0
@@ -31,13 +32,22 @@ class SiteFolders:
     """Those of one replica."""
 
     def __init__(
-        self, request: Dict[str, Any], beat_folder: str, say: Callable[[str], None], user: Optional[int]
+        self,
+        request: Dict[str, Any],
+        beat_folder: str,
+        say: Callable[[str], None],
+        user: Optional[int],
+        tell: Callable[[float], None],
     ) -> None:
-        """`request["mirrors"]`: [{number, path}] of the launch's folders that are copied here."""
+        """`request["mirrors"]`: [{number, path}] of the launch's folders that are copied here.
+
+        `tell` is called with the time, now and then, while the last files are sent: who waits for our end sees that we go on.
+        """
         self._asked: List[Dict[str, Any]] = request["mirrors"]
         self._is_alone: bool = request["is_alone"]
-        self._say = say
-        self._traffic = Traffic()
+        self._say, self._tell_sending = say, tell
+        self._traffic = Traffic(progress=self._progress)
+        self._ending_since = self._told_sending_at = 0.0  # 0: the program runs
         self._mirrors = [
             Mirror(one["path"], SiteFolder(Server(request), one["number"]), self._traffic, self._say_refused, user=user)
             for one in self._asked
@@ -79,6 +89,7 @@ class SiteFolders:
         """The program has ended: send what is not there yet, however long that takes, unless the attempt is over."""
         if self._thread is None:
             return
+        self._ending_since = self._told_sending_at = time.monotonic()
         self._is_ending.set()
         self._thread.join()
         self._socket.close()
@@ -124,7 +135,17 @@ class SiteFolders:
             self._refreshed_at[mirror] = time.monotonic()
         took = time.monotonic() - now
         self._looked_through[mirror] = now + (_SHARE * took if took > LOOK_SECONDS / _SHARE else 0.0)
+
+    def _progress(self) -> None:
+        """Something was sent. At the end that is told, for somebody may be about to end us by force."""
         self._tell_slow()
+        now = time.monotonic()
+        if self._ending_since and now >= self._told_sending_at + _SENDING_SECONDS:
+            if self._told_sending_at == self._ending_since:
+                files, size = self._traffic.waiting_files, _bytes(self._traffic.waiting_bytes)
+                self._say(f"sends what it has written to the site: {files} file(s), {size}")
+            self._told_sending_at = now
+            self._tell_sending(time.time())
 
     def _tell_brought(self, files: int, size: int) -> None:
         if files:

@@ -151,7 +151,9 @@ class Supervisor:
         if self.request.get("mirrors"):
             from .site_folders import SiteFolders
 
-            self._site_folders = SiteFolders(self.request, self.folder.beat_folder, self._say, self.sandbox.user)
+            self._site_folders = SiteFolders(
+                self.request, self.folder.beat_folder, self._say, self.sandbox.user, self._tell_sending
+            )
             environment.update(self._site_folders.bring(self._must_stop))
         return list(self.request["command"]), environment
 
@@ -304,6 +306,9 @@ class Supervisor:
         self._status.update(news, at=time.time(), last_line=self.log.last_number)
         self._write_status()
         self.log.report(dict(self._status))
+
+    def _tell_sending(self, now: float) -> None:
+        self._tell(sent_at=now)
 
     def _write_status(self) -> bool:
         """Never before the lines that it counts, for who reads it takes those from the disk. Returns whether there was room."""

@@ -17,6 +17,7 @@ class NodeSettings:
     inherited: tuple[str, ...] = ()
     tmp_bytes: int = 0
     shared_folders: tuple[str, ...] = ()  # which all machines see under the same path
+    job_folders: tuple[str, ...] = ()  # which every program may write to, on machines that have them
     user_of: Callable[[str], int | None] = lambda owner: None
 
     def isolate(self, launch: Launch) -> Mapping[str, Any]:
@@ -27,6 +28,7 @@ class NodeSettings:
             "inherit": list(self.inherited),
             "tmp_bytes": self.tmp_bytes,
             "user": None,
+            "folders": list(self.job_folders),
         }
 
     def with_user(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,10 +38,10 @@ class NodeSettings:
         return {**request, "isolate": {**isolate, "user": user}}
 
     def folders(self, launch: Launch) -> list[dict[str, Any]]:
-        """The site's folders that a launch names, by their numbers."""
+        """The site's folders that a launch names, by their numbers. `shared`: the shared folder that it is in; empty: it is in none."""
         return [
-            {"number": number, "path": path, "is_shared": any(_is_in(path, above) for above in self.shared_folders)}
-            for number, path in enumerate(launch.folders)
+            {"number": n, "path": path, "shared": next((top for top in self.shared_folders if _is_in(path, top)), "")}
+            for n, path in enumerate(launch.folders)
         ]
 
 

@@ -30,6 +30,7 @@ _CLUSTER_SECONDS = 2.0
 _ANSWER_SECONDS = 5.0
 _LAST_WORDS = 500
 _LINES_AT_ONCE = 5000
+_SENDING_SECONDS = 20.0  # so long after the last block was sent
 _LEFT_SECONDS = 86_400.0
 FOLDERS = "folders"  # of an attempt: copies of the site's
 FOLDER_VARIABLE = "STOKER_NODE_FOLDER"  # of a node that Stoker has set up: where all of this lies
@@ -90,7 +91,13 @@ class Replica:
         with suppress(FileNotFoundError):  # it was tidied up
             open(self._stop_file, "ab").close()
         if force and self._child is not None:
-            self._child.kill()
+            threading.Thread(target=self._kill, args=(self._child,), daemon=True).start()
+
+    def _kill(self, child: "subprocess.Popen[bytes]") -> None:
+        """End it, unless its program has ended and its last files are on their way: then as soon as they stand still."""
+        while child.poll() is None and time.time() - self.status().get("sent_at", 0.0) < _SENDING_SECONDS:
+            time.sleep(_LOOK_SECONDS)
+        child.kill()
 
     def ask(self, request: dict[str, Any]) -> None:
         """Put a request where the supervisor finds it."""
@@ -158,10 +165,12 @@ class Replica:
         moved: dict[str, str] = {}
         direct = []
         for folder in words["folders"]:
-            if folder["is_shared"] or is_here(folder["path"], words["mark"]):
-                direct.append(folder["path"])
+            path = folder["path"]
+            top = folder["shared"] or (words["mark"]["home"] if is_here(path, words["mark"]) else "")
+            if top:  # links above it are the admin's; below it no program's are followed
+                direct.append(os.path.realpath(top) + path[len(top.rstrip("/")) :])
             else:
-                moved[folder["path"]] = os.path.join(self._attempt, FOLDERS, str(folder["number"]))
+                moved[path] = os.path.join(self._attempt, FOLDERS, str(folder["number"]))
         numbers = {folder["path"]: folder["number"] for folder in words["folders"]}
         request["mirrors"] = [{"number": numbers[path], "path": here} for path, here in moved.items()]
         request["command"] = [moved_text(word, moved) for word in words["command"]]
@@ -170,7 +179,7 @@ class Replica:
             "asked": words["isolate"],
             "base": self._base,
             "own_folders": list(moved.values()),
-            "folders": direct,
+            "folders": [*direct, *map(os.path.realpath, filter(os.path.isdir, words["isolate"]["folders"]))],
         }
 
     def _last_words(self) -> str:
