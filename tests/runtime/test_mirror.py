@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from stoker.runtime.mirror import LONGEST_UNSENT_SECONDS, Mirror, Traffic
-from stoker.runtime.server import Unacceptable, Unreachable
+from stoker.runtime.server import Hindered, Unacceptable, Unreachable
 from stoker.runtime.site_folder import Changed, Stamp
 
 
@@ -26,6 +26,7 @@ class FakeSite:
         self.did: list[str] = []
         self.before_send: Callable[[str], None] = lambda path: None
         self.moment = 1_000
+        self.most_bytes: int | None = None  # of a file, before the link is cut
 
     def put(self, path: str, data: bytes) -> None:
         """Another one writes there."""
@@ -35,14 +36,16 @@ class FakeSite:
     def files(self, below: str = "") -> dict[str, Stamp]:
         return {path: [len(data), at] for path, (data, at) in self.content.items()}
 
-    def bring(self, path: str, file: IO[bytes]) -> None:
+    def bring(self, path: str, file: IO[bytes], give_up: Callable[[], bool] = lambda: False) -> None:
         if path not in self.content:
             raise Unacceptable("no such file")
         self.did.append(f"bring {path}")
-        file.write(self.content[path][0])
+        file.write(self.content[path][0][: self.most_bytes])
 
     def send(self, path: str, file: IO[bytes], sent: Callable[[int], None] = lambda count: None) -> Stamp:
         self.before_send(path)
+        if any(path.startswith(other + "/") or other.startswith(path + "/") for other in self.content):
+            raise Unacceptable(f"{path} is a folder, or below a file")
         data = file.read()
         sent(len(data))
         self.did.append(f"send {path}")
@@ -171,9 +174,116 @@ def test_a_file_in_the_place_of_a_folder_is_not_removed_with_it(mirror: Mirror, 
     mirror.look(is_final=True)
     shutil.rmtree(Path(mirror.folder) / "x")
     write(mirror, "x", "2")
-    site.remove("x")  # as a server does that has a folder there: the file cannot be put in its place
+    assert mirror.look(is_final=True) and list(site.content) == ["x"]
+    (Path(mirror.folder) / "x").unlink()
+    write(mirror, "x/y", "3")
+    assert mirror.look(is_final=True) and list(site.content) == ["x/y"]
+
+
+def test_a_list_that_is_written_again_waits_for_what_it_names(mirror: Mirror, site: FakeSite, clock: Clock) -> None:
+    """However long ago it was sent before; and what it named before stays until then."""
+    write(mirror, "data-1", "1", at=1)
+    write(mirror, "list", "data-1", at=2)
     mirror.look(is_final=True)
-    assert site.content["x"][0] == b"2"
+    clock.now = 100.0
+    write(mirror, "data-2", "2", at=3)
+    write(mirror, "list", "data-2", at=4)
+    (Path(mirror.folder) / "data-1").unlink()
+    for _ in range(2):
+        named = site.content["list"][0].decode()
+        assert named in site.content
+        clock.now += 1.0
+        mirror.look()
+    assert site.content["list"][0] == b"data-2" and list(site.content) == ["list", "data-2"]
+
+
+def test_nothing_is_sent_before_what_is_older_and_is_being_written(
+    mirror: Mirror, site: FakeSite, clock: Clock
+) -> None:
+    write(mirror, "list", "data", at=5)
+    mirror.look()  # seen once
+    write(mirror, "data", "half", at=3)  # an older time: its writer set it so
+    clock.now = 1.0
+    mirror.look()
+    assert not site.content
+    clock.now = 2.0
+    mirror.look()
+    assert site.did == ["send data", "send list"]
+
+
+def test_what_is_rewritten_while_others_are_sent_is_not_sent_half(mirror: Mirror, site: FakeSite) -> None:
+    write(mirror, "first", "1", at=1)
+    last = write(mirror, "last", "whole", at=2)
+    mirror.look()
+
+    def writes_meanwhile(path: str) -> None:
+        if path == "first":
+            last.write_text("ha")
+
+    site.before_send = writes_meanwhile
+    assert not mirror.look() and list(site.content) == ["first"]
+
+
+def test_what_cannot_be_read_for_a_moment_is_not_removed(mirror: Mirror, site: FakeSite) -> None:
+    write(mirror, "kept/model", "1")
+    mirror.look(is_final=True)
+    folder = Path(mirror.folder)
+    folder.rename(folder.with_name("away"))
+    assert not mirror.look(is_final=True) and list(site.content) == ["kept/model"]
+    folder.with_name("away").rename(folder)
+    (folder / "kept").rename(folder / "other")  # for a moment, as who swaps two folders does
+    mirror.look()
+    (folder / "other").rename(folder / "kept")
+    mirror.look()
+    assert site.did == ["send kept/model"]
+
+
+def test_a_pipe_in_the_place_of_a_folder_keeps_nobody_waiting(mirror: Mirror, site: FakeSite) -> None:
+    os.mkfifo(Path(mirror.folder) / "pipe")
+    write(mirror, "a", "1")
+    assert mirror.look(is_final=True) and list(site.content) == ["a"]
+
+
+def test_what_the_site_cannot_take_now_keeps_back_what_is_newer_for_a_while(mirror: Mirror, site: FakeSite) -> None:
+    def is_full(path: str) -> None:
+        if path == "large":
+            raise Hindered("no room")
+
+    site.before_send = is_full
+    write(mirror, "before", "1", at=1)
+    write(mirror, "large", "2", at=2)
+    write(mirror, "list", "large", at=3)
+    write(mirror, "log.txt", "4", at=4)
+    with pytest.raises(Hindered):
+        mirror.look(is_final=True)
+    assert site.did == ["send before", "send log.txt"]
+    with pytest.raises(Hindered):
+        mirror.look(is_final=True, in_order=False)
+    assert "send list" in site.did
+    site.before_send = lambda path: None
+    assert mirror.look(is_final=True)
+
+
+def test_what_was_cut_off_is_not_taken_for_whole(mirror: Mirror, site: FakeSite) -> None:
+    site.put("model", b"whole")
+    site.most_bytes = 2
+    with pytest.raises(Unreachable):
+        bring(mirror)
+    assert not list(Path(mirror.folder).iterdir()) and not mirror.is_there
+    site.most_bytes = None
+    bring(mirror)
+    assert (Path(mirror.folder) / "model").read_bytes() == b"whole"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="to give files away needs root")
+def test_a_copy_is_its_users(site: FakeSite, clock: Clock, tmp_path: Path) -> None:
+    made = Mirror(str(tmp_path / "folders" / "0"), site, Traffic(clock), lambda *_: None, user=20_001)  # type: ignore[arg-type]
+    site.put("a/b", b"1")
+    assert made.hold()
+    bring(made)
+    for path in ("", "a", "a/b"):
+        assert (Path(made.folder) / path).stat().st_uid == 20_001
+    made.close()
 
 
 def test_what_changes_while_it_is_sent_is_sent_again(mirror: Mirror, site: FakeSite) -> None:

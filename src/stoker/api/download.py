@@ -80,7 +80,11 @@ async def blocks_of(opened: ExitStack, file: IO[bytes], size: int | None = None)
 def file_response(files: Files, uri: str) -> Response:
     """The file, opened before anything is answered, so that one that cannot be read is refused and not cut off."""
     opened = ExitStack()
-    file = opened.enter_context(files.read(uri))
+    return response_of(opened, opened.enter_context(files.read(uri)))
+
+
+def response_of(opened: ExitStack, file: IO[bytes]) -> Response:
+    """A file that is open. `opened`: what is closed when it was sent."""
     return StreamingResponse(
         blocks_of(opened, file),
         media_type="application/octet-stream",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from typing import Optional
+from typing import Dict, Iterator, List, NamedTuple, Optional
 
 _PATH = getattr(os, "O_PATH", 0)
 _TRIES = 20
 _STEP = _PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+_ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DEEPEST = 200
 
 
 def real_path(path: str) -> str:
@@ -62,6 +65,54 @@ def open_folder(path: str, *, make: Optional[int] = None) -> int:
     return descriptor
 
 
+class Found(NamedTuple):
+    """A folder on a walk: by its path from the top on, with what is in it."""
+
+    path: str  # empty: the top itself
+    descriptor: int  # good until the next step of the walk
+    entries: Dict[str, os.stat_result]  # of what is no folder
+    folders: List[str]  # those that are entered next; what is taken out is not
+
+
+def walk(top: int, *, deepest_first: bool = False) -> Iterator[Found]:
+    """Every folder below an open one, and it itself, whoever moves things about meanwhile.
+
+    No link is followed, and nothing but folders is opened: a FIFO in the place of one keeps nobody waiting. What is gone is left
+    out; what cannot be read raises OSError.
+    """
+    yield from _walk(os.open(".", _ENTER, dir_fd=top), "", 0, deepest_first)
+
+
+def _walk(descriptor: int, path: str, depth: int, deepest_first: bool) -> Iterator[Found]:
+    try:
+        if depth > _DEEPEST:
+            raise OSError(errno.ELOOP, f"{path[:80]}… is nested too deeply")
+        entries: Dict[str, os.stat_result] = {}
+        folders: List[str] = []
+        for name in sorted(os.listdir(descriptor)):
+            try:
+                found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if stat.S_ISDIR(found.st_mode):
+                folders.append(name)
+            else:
+                entries[name] = found
+        here = Found(path, descriptor, entries, folders)
+        if not deepest_first:
+            yield here
+        for name in list(folders):
+            try:
+                below = os.open(name, _ENTER, dir_fd=descriptor)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            yield from _walk(below, f"{path}/{name}" if path else name, depth + 1, deepest_first)
+        if deepest_first:
+            yield here
+    finally:
+        os.close(descriptor)
+
+
 def give_to(folder: str, user: int) -> None:
     """Make a folder a user's own, with all that is in it. Never through a link, whoever puts one there meanwhile.
 
@@ -71,13 +122,13 @@ def give_to(folder: str, user: int) -> None:
     top = open_folder(folder)
     try:
         device = os.fstat(top).st_dev
-        for _, folders, names, descriptor in os.fwalk(".", dir_fd=top):
-            folders[:] = [name for name in folders if _device(name, descriptor) == device]
-            os.chown(descriptor, user, user)
-            for name in names:
+        for found in walk(top):
+            found.folders[:] = [name for name in found.folders if _device(name, found.descriptor) == device]
+            os.chown(found.descriptor, user, user)
+            for name, seen in found.entries.items():
                 try:
-                    if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid != user:
-                        _give_file(name, descriptor, user, device)
+                    if seen.st_uid != user:
+                        _give_file(name, found.descriptor, user, device)
                 except FileNotFoundError:
                     pass  # it has just been removed
     finally:

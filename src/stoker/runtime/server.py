@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 LONGEST_PAUSE_SECONDS = 5.0
 _EMPTY_PAUSE_SECONDS = 1.0
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 18
+_KEPT_SECONDS = 600.0  # until a large file is on the server's disk
 
 
 class Refused(Exception):
@@ -25,6 +26,10 @@ class Unacceptable(Exception):
 
 class Unreachable(Exception):
     """The server did not answer, or whoever answered at its address is not it."""
+
+
+class Hindered(Unreachable):
+    """The server has answered, and cannot do it now: a disk that is full, or that it may not write to."""
 
 
 class Server:
@@ -57,13 +62,7 @@ class Server:
     def post(self, what: str, body: bytes, timeout: float = 15.0) -> Dict[str, Any]:
         """One request, with JSON. Raises Refused, Unacceptable or Unreachable."""
         status, data = self._exchange("POST", f"{self._path}/{what}", body, timeout)
-        if status >= 400:
-            raise self._refusal(status, data)
-        try:
-            answer: Dict[str, Any] = json.loads(data or b"{}")
-        except ValueError as error:
-            raise Unreachable("no JSON in the answer") from error
-        return answer
+        return self._answered(status, data)
 
     def _refusal(self, status: int, data: bytes) -> Exception:
         """What a refusal means. Only Stoker itself can say that the attempt is over; a stranger on its port cannot."""
@@ -77,10 +76,13 @@ class Server:
         if name in ("INVALID_ARGUMENT", "OUT_OF_RANGE"):
             return Unacceptable(text)
         self._drop()  # and look the address up again
-        return Unreachable(text)
+        return (Hindered if name == "UNAVAILABLE" else Unreachable)(text)
 
-    def download(self, what: str, file: IO[bytes]) -> None:
-        """Write what the server has there into a file. Raises as `post`, and OSError of the file's disk."""
+    def download(self, what: str, file: IO[bytes], give_up: Callable[[], bool] = lambda: False) -> None:
+        """Write what the server has there into a file. Raises as `post`, and OSError of the file's disk.
+
+        Unreachable is raised as well if it was cut off, or we were told to give up.
+        """
         from http.client import HTTPException
 
         try:
@@ -95,8 +97,10 @@ class Server:
             raise Unreachable(str(error)) from error
         while block:
             try:
+                if give_up():
+                    raise Unreachable("it was stopped")
                 file.write(block)
-            except OSError:
+            except (OSError, Unreachable):
                 self._drop()  # the rest of it would be taken for the next answer
                 raise
             try:
@@ -104,6 +108,9 @@ class Server:
             except (OSError, HTTPException) as error:
                 self._drop()
                 raise Unreachable(str(error)) from error
+        if response.length:  # http.client takes the end of a connection for the end of the file
+            self._drop()
+            raise Unreachable("it was cut off")
 
     def upload(self, what: str, blocks: Iterable[bytes], size: int) -> Dict[str, Any]:
         """Send so many bytes there, which the server keeps whole or not at all. Raises as `post`.
@@ -131,23 +138,27 @@ class Server:
             self._drop()
             raise
         try:
+            if connection.sock is not None:
+                connection.sock.settimeout(_KEPT_SECONDS)
             response = connection.getresponse()
             status, data = response.status, response.read()
         except (OSError, HTTPException) as error:
             self._drop()
             raise Unreachable(str(error)) from error
-        if status >= 400:
-            self._drop()
-            raise self._refusal(status, data)
-        answer: Dict[str, Any] = json.loads(data)
-        return answer
+        return self._answered(status, data)
 
     def ask(self, method: str, what: str) -> Dict[str, Any]:
         """One request without a body. Raises as `post`."""
-        status, data = self._exchange(method, f"{self._path}/{what}", b"", 60.0)
+        return self._answered(*self._exchange(method, f"{self._path}/{what}", b"", 60.0))
+
+    def _answered(self, status: int, data: bytes) -> Dict[str, Any]:
         if status >= 400:
+            self._drop()
             raise self._refusal(status, data)
-        answer: Dict[str, Any] = json.loads(data or b"{}")
+        try:
+            answer: Dict[str, Any] = json.loads(data or b"{}")
+        except ValueError as error:
+            raise Unreachable("no JSON in the answer") from error
         return answer
 
     def close(self) -> None:

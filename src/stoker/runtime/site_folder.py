@@ -31,12 +31,14 @@ class SiteFolder:
     def files(self, below: str = "") -> Dict[str, Stamp]:
         """What is there, or below a folder of it: path → stamp."""
         query = f"?below={quote(below, safe='')}" if below else ""
-        found: Dict[str, Stamp] = self._server.ask("GET", f"folders/{self._number}{query}")["files"]
+        found = self._server.ask("GET", f"folders/{self._number}{query}").get("files")
+        if not isinstance(found, dict):
+            raise Unreachable("the answer is no list of files")
         return found
 
-    def bring(self, path: str, file: IO[bytes]) -> None:
+    def bring(self, path: str, file: IO[bytes], give_up: Callable[[], bool] = lambda: False) -> None:
         """Write a file's bytes into one that is open here. Raises Unacceptable if it is gone, Unreachable if it was cut off."""
-        self._server.download(self._at(path), file)
+        self._server.download(self._at(path), file, give_up)
 
     def send(self, path: str, file: IO[bytes], sent: Callable[[int], None] = lambda count: None) -> Stamp:
         """Put a file there. Returns its stamp there. Raises Changed if it was written to meanwhile.
@@ -58,7 +60,9 @@ class SiteFolder:
                 sent(len(block))
 
         where = f"{self._at(path)}?mtime_ns={before.st_mtime_ns}"
-        found: Stamp = self._server.upload(where, blocks(), before.st_size)["stamp"]
+        found = self._server.upload(where, blocks(), before.st_size).get("stamp")
+        if not isinstance(found, list):
+            raise Unreachable("the answer tells of no file")
         return found
 
     def remove(self, path: str) -> None:

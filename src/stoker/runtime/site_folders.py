@@ -12,8 +12,9 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional
 
+from .errors import CannotStart
 from .mirror import Mirror, Traffic
-from .server import Refused, Server, Unreachable
+from .server import Hindered, Refused, Server, Unacceptable, Unreachable
 from .site_folder import SiteFolder, error_message
 from .site_socket import SiteSocket
 
@@ -26,6 +27,8 @@ _TELL_SECONDS = 300.0
 _AWAY_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 5.0
+_STUCK_SECONDS = 60.0  # so long, at the end, newer files wait for an older one that the site does not take
+_MOST_STUCK_SECONDS = 900.0  # and so long in all, while nothing can be sent
 
 
 class SiteFolders:
@@ -38,14 +41,16 @@ class SiteFolders:
         say: Callable[[str], None],
         user: Optional[int],
         tell: Callable[[float], None],
+        is_over: Callable[[], bool],
     ) -> None:
         """`request["mirrors"]`: [{number, path}] of the launch's folders that are copied here.
 
         `tell` is called with the time, now and then, while the last files are sent: who waits for our end sees that we go on.
+        `is_over`: whether the attempt may send nothing more.
         """
         self._asked: List[Dict[str, Any]] = request["mirrors"]
         self._is_alone: bool = request["is_alone"]
-        self._say, self._tell_sending = say, tell
+        self._say, self._tell_sending, self._is_over = say, tell, is_over
         self._traffic = Traffic(progress=self._progress)
         self._ending_since = self._told_sending_at = 0.0  # 0: the program runs
         self._mirrors = [
@@ -61,7 +66,7 @@ class SiteFolders:
         self._refreshed_at: Dict[Mirror, float] = {}
 
     def bring(self, give_up: Callable[[], bool]) -> Dict[str, str]:
-        """Have all of it here, and keep it in step from now on. Raises OSError for a full disk, Refused if the attempt is over.
+        """Have all of it here, and keep it in step from now on. Raises OSError for a full disk, CannotStart, Refused.
 
         Returns the variables by which Stoker's own code in the program finds the way to the site.
         """
@@ -70,12 +75,17 @@ class SiteFolders:
             while not give_up():
                 if mirror.hold():
                     try:
-                        mirror.bring(self._tell_brought, give_up)
+                        if not mirror.is_there:  # another replica of this machine may have brought it
+                            mirror.bring(self._tell_brought, give_up)
                         break
                     except Unreachable as error:
                         self._tell_away(error)
-                elif mirror.is_there:
-                    break
+                    except Unacceptable as error:
+                        raise CannotStart(
+                            f"the job's directory cannot be brought here: {error_message(error)}"
+                        ) from error
+                    finally:
+                        mirror.release()
                 time.sleep(pause)
                 pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
         self._away_since = None
@@ -85,31 +95,45 @@ class SiteFolders:
         folders = os.pathsep.join(f"{one['number']}={one['path']}" for one in self._asked)
         return {"STOKER_SITE_FOLDERS": folders, "STOKER_SITE_SOCKET": self._socket.path}
 
-    def finish(self, give_up: Callable[[], bool]) -> None:
-        """The program has ended: send what is not there yet, however long that takes, unless the attempt is over."""
+    def finish(self) -> str:
+        """The program has ended: send what is not there yet, as long as that goes on. Returns why not all is there."""
         if self._thread is None:
-            return
+            return ""
         self._ending_since = self._told_sending_at = time.monotonic()
         self._is_ending.set()
         self._thread.join()
         self._socket.close()
         try:
-            self._send_rest(give_up)
+            return "; ".join(filter(None, map(self._send_rest, self._mirrors)))
         except Refused as error:
-            self._say(f"what was written last is not kept at the site: {error}")
+            return error_message(error)
 
-    def _send_rest(self, give_up: Callable[[], bool]) -> None:
-        for mirror in self._mirrors:
-            while not give_up():
-                if mirror.hold():
-                    try:
-                        if mirror.look(is_final=True):
-                            break
-                    except Unreachable as error:
-                        self._tell_away(error)
-                        time.sleep(1.0)
-                time.sleep(_PAUSE_SECONDS)
-            mirror.release()
+    def _send_rest(self, mirror: Mirror) -> str:
+        since, sent, why = time.monotonic(), self._traffic.sent_bytes, ""
+        while not self._is_over():
+            stands_still = time.monotonic() - since
+            if mirror.hold():
+                try:
+                    if mirror.look(is_final=True, in_order=stands_still < _STUCK_SECONDS):
+                        return ""
+                    why = why or "some of it cannot be read on this machine"
+                except Hindered as error:
+                    why = error_message(error)
+                    self._tell_away(error)
+                except Unreachable as error:  # that is waited for: the lease says for how long
+                    self._tell_away(error)
+                    since = time.monotonic()
+                except (Unacceptable, OSError) as error:
+                    why = error_message(error)
+                finally:
+                    mirror.release()
+            if self._traffic.sent_bytes != sent:
+                since, sent = time.monotonic(), self._traffic.sent_bytes
+            if stands_still > _MOST_STUCK_SECONDS:
+                mirror.close()
+                return why
+            time.sleep(min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS + stands_still / 10))
+        return "the lease is over"
 
     def _keep(self) -> None:
         while not self._is_ending.wait(LOOK_SECONDS):
@@ -118,12 +142,14 @@ class SiteFolders:
                     if mirror.hold():
                         self._look(mirror)
                         self._away_since = None
-                except Unreachable as error:
-                    self._tell_away(error)
                 except Refused:
                     return  # the attempt is over; who asks for its lease hears of it
-                except (OSError, RecursionError) as error:
-                    self._tell("disk", f"the files of the job are not kept in step just now: {error}")
+                except Unreachable as error:
+                    self._tell_away(error)
+                except (OSError, Unacceptable) as error:
+                    self._tell("disk", f"the files of the job are not kept in step just now: {error_message(error)}")
+                finally:
+                    mirror.release()
 
     def _look(self, mirror: Mirror) -> None:
         now = time.monotonic()
@@ -137,7 +163,9 @@ class SiteFolders:
         self._looked_through[mirror] = now + (_SHARE * took if took > LOOK_SECONDS / _SHARE else 0.0)
 
     def _progress(self) -> None:
-        """Something was sent. At the end that is told, for somebody may be about to end us by force."""
+        """Something was sent. At the end that is told, for somebody may be about to end us by force. Raises Refused."""
+        if self._is_over():
+            raise Refused("the lease is over")
         self._tell_slow()
         now = time.monotonic()
         if self._ending_since and now >= self._told_sending_at + _SENDING_SECONDS:
@@ -163,7 +191,7 @@ class SiteFolders:
     def _tell_away(self, error: Exception) -> None:
         now = time.monotonic()
         self._away_since = self._away_since or now
-        if now - self._away_since > _AWAY_SECONDS or "error" in str(error):
+        if now - self._away_since > _AWAY_SECONDS or isinstance(error, Hindered):
             self._tell(
                 "away", f"the files of the job cannot be kept at the site, and wait here: {error_message(error)}"
             )

@@ -98,6 +98,8 @@ class Supervisor:
 
             if self.lease.is_over:
                 return self._end_cut_off()
+            if self._site_folders is not None:  # a run before this one may have written something
+                self._site_folders.finish()
             self.log.write("service", f"cannot start: {error}")
             if own_archive.has_changed():  # what its sandbox shows of us was removed
                 return self.end_damaged("and its program could not start")
@@ -105,14 +107,19 @@ class Supervisor:
             state = "LOST" if isinstance(error, OSError) and error.errno in MAY_PASS else "FAILED"
             return self._end(seen=state, message=str(error), sign=found.sign, evidence=found.evidence)
         # 4. The outcome, after the last file and the last line of the log.
-        if self._site_folders is not None:
-            self._site_folders.finish(lambda: self.lease.is_over)
+        unkept = self._site_folders.finish() if self._site_folders is not None else ""
         self._say(self._work.tidy())
         if self.lease.is_over and (ended.was_stopped or ended.code != 0):
             return self._end_cut_off()
         if ended.was_stopped and not self.folder.should_stop():
             # Somebody else told us to stop, such as a machine that shuts down: whatever the program says, it is not done.
             return self._end(seen="FAILED", exit_code=143, message="it was stopped from outside")
+        if unkept:
+            self._say(f"what it has written is not all kept at the site: {unkept}")
+        if ended.code == 0 and unkept:
+            return self._end(
+                seen="FAILED", exit_code=1, message=f"It ended with 0, but not all that it wrote is kept: {unkept}"
+            )
         if ended.code == 0:
             from .postmortem import UNSEEN, unverified
 
@@ -152,7 +159,12 @@ class Supervisor:
             from .site_folders import SiteFolders
 
             self._site_folders = SiteFolders(
-                self.request, self.folder.beat_folder, self._say, self.sandbox.user, self._tell_sending
+                self.request,
+                self.folder.beat_folder,
+                self._say,
+                self.sandbox.user,
+                self._tell_sending,
+                lambda: self.lease.is_over,
             )
             environment.update(self._site_folders.bring(self._must_stop))
         return list(self.request["command"]), environment

@@ -11,13 +11,14 @@ import errno
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from stoker.core.errors import BadSpec, NotFound, StokerError, Unavailable, Violation
 from stoker.core.ids import BUCKET_NAME
+from stoker.runtime.no_links import real_path
 
 from .names import is_harmless
 from .root import Root
@@ -276,22 +277,29 @@ class Files:
         with write_errors(uri), place.root.replacing(place.name) as file:
             yield file
 
-    def below(self, uri: str, path: str = "") -> Iterator[tuple[str, os.stat_result]]:
-        """The regular files below a folder of this machine, or below a path in it, by their paths from the folder on."""
+    @contextmanager
+    def folder(self, uri: str, *, make: bool = False) -> Iterator[Root]:
+        """A folder of this machine that a job names, held open, as a root of its own: nothing in it leads out of it.
+
+        Links on the way to it are the admin's, or none are followed: who writes below a bucket could have put one there. Raises
+        FileNotFoundError if it is not there, unless `make`.
+        """
         place = self.place(uri)
         if place.root is None:
             raise _bad(f"{uri} is no folder of this machine")
-        name = "/".join(filter(None, (place.name.strip("/"), path)))
-        for found, stat in place.root.walk(name):
-            yield "/".join(filter(None, (path, found))), stat
-
-    def remove(self, uri: str) -> None:
-        """Remove a file of this machine, or all that is below a folder; nothing if it is not there."""
-        place = self.place(uri)
-        if place.root is None or not place.name.strip("/"):
-            raise _bad(f"{uri} is no file of this machine that could be removed")
-        with write_errors(uri):
-            place.root.remove(place.name)
+        name = place.name.strip("/")
+        if place.root.path == Path("/"):
+            name = real_path(f"/{name}").strip("/")
+        with ExitStack() as stack:
+            try:
+                root = stack.enter_context(place.root.below(name, make=make))
+            except FileNotFoundError:
+                raise
+            except NotADirectoryError:
+                raise _bad(f"{uri} leads through a link or a file now; remove that") from None
+            except OSError as error:
+                raise Unavailable(f"{uri} cannot be opened: {error.strerror or error}") from error
+            yield root
 
     def _cloud(self, uri: str) -> Any:
         return self.cloud(uri.split("://", 1)[0])

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import IO
 
 from stoker.core.errors import BadSpec
-from stoker.runtime.no_links import open_folder
+from stoker.runtime.no_links import open_folder, walk
 from stoker.runtime.umask import opened
 
 from .names import is_part, part_name, steps_of
 from .way import GO_THROUGH, Way
 
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-_READ = 0o4
+_READ, _WRITE = 0o4, 0o2
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class Root:
         with self._folder_of(name, make=True, follow=False) as (folder, last):
             part = part_name(last)
             try:
-                with self._opened(_made(part, folder, os.O_WRONLY), "wb") as file:
+                self._check_user(os.fstat(folder), _WRITE)
+                with self._opened(_made(part, folder, os.O_WRONLY, self._user), "wb") as file:
                     yield file
                     file.flush()
                     os.fsync(file.fileno())
@@ -128,6 +129,19 @@ class Root:
             finally:
                 with suppress(OSError):
                     os.unlink(part, dir_fd=folder)
+
+    @contextmanager
+    def below(self, name: str, *, make: bool = False) -> Iterator[Root]:
+        """The folder of a name as a root of its own, held open: no link leads to it, and none in it leads out.
+
+        `make`: it is made if need be. Raises OSError.
+        """
+        held = copy.copy(self)
+        held._held = open_folder(os.path.join(self._real, *steps_of(name)), make=opened(0o777) if make else None)
+        try:
+            yield held
+        finally:
+            os.close(held._held)
 
     @contextmanager
     def folder_of(self, name: str) -> Iterator[tuple[Root, str]]:
@@ -185,10 +199,10 @@ class Root:
     def remove_empty_folders(self, name: str) -> None:
         """Remove the folders below a folder that hold no files, and it itself if nothing is left in it."""
         with self._folder(name) as top:
-            for _, folders, _, descriptor in os.fwalk(".", topdown=False, dir_fd=top):
-                for folder in folders:
+            for found in walk(top, deepest_first=True):
+                for folder in found.folders:
                     with suppress(OSError):
-                        os.rmdir(folder, dir_fd=descriptor)
+                        os.rmdir(folder, dir_fd=found.descriptor)
         with suppress(OSError):
             if steps_of(name):
                 self.remove_folder(name)
@@ -196,19 +210,20 @@ class Root:
                 os.rmdir(self._real)
 
     def walk(self, name: str) -> Iterator[tuple[str, os.stat_result]]:
-        """The regular files below a folder, or the file itself (as ""); those being written are none. Follows no link there."""
+        """The regular files below a folder, or the file itself (as ""); those being written are none. Follows no link there.
+
+        Raises OSError for what cannot be read: a list that lacks something would be taken for one of what is there.
+        """
         try:
             if self.is_file(name):
                 yield "", self.stat(name)
                 return
             with self._folder(name) as top:
-                for base, folders, names, descriptor in os.fwalk(".", dir_fd=top):
-                    folders.sort()
-                    for file in sorted(names):
-                        with suppress(FileNotFoundError):
-                            found = os.stat(file, dir_fd=descriptor, follow_symlinks=False)
-                            if stat.S_ISREG(found.st_mode) and not is_part(file):
-                                yield os.path.normpath(os.path.join(base, file)), found
+                for folder in walk(top):
+                    self._check_user(os.fstat(folder.descriptor), _READ)
+                    for file, found in folder.entries.items():
+                        if stat.S_ISREG(found.st_mode) and not is_part(file):
+                            yield f"{folder.path}/{file}" if folder.path else file, found
         except (FileNotFoundError, NotADirectoryError):
             return
 
@@ -216,14 +231,20 @@ class Root:
         """Remove a file, a link itself, or a folder with all that is in it; nothing if it is not there. Raises OSError."""
         try:
             with self._folder_of(name, follow=False) as (folder, last):
+                self._check_user(os.fstat(folder), _WRITE)
                 if not stat.S_ISDIR(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode):
                     os.unlink(last, dir_fd=folder)
                     return
-                for _, folders, names, descriptor in os.fwalk(last, topdown=False, dir_fd=folder):
-                    for file in names:
-                        os.unlink(file, dir_fd=descriptor)
-                    for below in folders:
-                        _remove_folder(below, descriptor)
+                top = os.open(last, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=folder)
+                try:
+                    for found in walk(top, deepest_first=True):
+                        self._check_user(os.fstat(found.descriptor), _WRITE)
+                        for file in found.entries:
+                            os.unlink(file, dir_fd=found.descriptor)
+                        for below in found.folders:
+                            os.rmdir(below, dir_fd=found.descriptor)
+                finally:
+                    os.close(top)
                 os.rmdir(last, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -302,26 +323,20 @@ class Root:
     def _way(self, name: str, make: bool) -> Iterator[Way]:
         paths = () if self._held is not None else (self._real, str(self.path))
         steps_of(name)  # what is no name is refused before anything is opened
-        way = Way(name, self._top(make), paths, make, self._check_user)
+        way = Way(name, self._top(make), paths, make, self._check_user, self._user)
         try:
             yield way
         finally:
             way.close()
 
 
-def _made(name: str, folder: int, how: int) -> int:
-    """A new file, open, for whom the umask that programs have lets read it. Raises FileExistsError."""
+def _made(name: str, folder: int, how: int, user: int | None = None) -> int:
+    """A new file, open, for whom the umask that programs have lets read it. Raises FileExistsError. `user`: whose it is."""
     descriptor = os.open(name, how | os.O_CREAT | os.O_EXCL | _OPEN, 0o600, dir_fd=folder)
     os.fchmod(descriptor, opened(0o666))
+    if user is not None:
+        os.fchown(descriptor, user, user)
     return descriptor
-
-
-def _remove_folder(name: str, above: int) -> None:
-    """Remove an empty folder, or the link to one."""
-    try:
-        os.rmdir(name, dir_fd=above)
-    except NotADirectoryError:
-        os.unlink(name, dir_fd=above)
 
 
 def _sync(folder: int) -> None:

@@ -13,6 +13,7 @@ from stoker.runtime.umask import opened
 
 from .names import steps_of
 
+_WRITE = 0o2
 GO_THROUGH = 0o1
 """The bit of a folder's mode that a step needs."""
 
@@ -25,14 +26,20 @@ class Way:
     """The way down to a name: the folders that are open, and the steps that are left."""
 
     def __init__(
-        self, name: str, top: int, paths: Sequence[str], make: bool, check: Callable[[os.stat_result, int], None]
+        self,
+        name: str,
+        top: int,
+        paths: Sequence[str],
+        make: bool,
+        check: Callable[[os.stat_result, int], None],
+        user: int | None = None,
     ) -> None:
         """`top`: the root, open, to be closed here. `paths`: those of the root, by which absolute links lead there.
 
-        `check`: raises OSError for a folder that we may not go through.
+        `check`: raises OSError for a folder that we may not go through. `user`: whose folders are that are made.
         """
         self._folders = [top]
-        self._name, self._paths, self._make, self._check = name, paths, make, check
+        self._name, self._paths, self._make, self._check, self._user = name, paths, make, check, user
         self._links = 0
         self.parts = deque(steps_of(name))
 
@@ -93,7 +100,11 @@ class Way:
         except FileNotFoundError:
             if not self._make:
                 raise
-        return make_folder_at(part, opened(0o777), self.here)
+        self._check(os.fstat(self.here), _WRITE)
+        made = make_folder_at(part, opened(0o777), self.here)
+        if self._user is not None:
+            os.chown(part, self._user, self._user, dir_fd=self.here, follow_symlinks=False)
+        return made
 
     def _up(self) -> None:
         if len(self._folders) == 1:

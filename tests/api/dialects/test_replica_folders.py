@@ -104,6 +104,27 @@ def test_no_link_leads_out(replica: TestClient, bucket: Path, tmp_path: Path) ->
     assert (tmp_path / "secret").read_text() == "s" and not os.path.lexists(bucket / "job" / "out")
 
 
+def test_no_link_leads_into_another_jobs_folder_either(replica: TestClient, bucket: Path) -> None:
+    """The same bucket, and a link that stays in it."""
+    (bucket / "other").mkdir(parents=True)
+    (bucket / "other" / "model").write_text("theirs")
+    (bucket / "job").mkdir()
+    os.symlink("../other", bucket / "job" / "link")
+    assert replica.get(f"{FOLDER}/link/model").status_code == 400
+    assert replica.put(f"{FOLDER}/link/model", content=b"x").status_code == 400
+    assert replica.delete(f"{FOLDER}/link/model").status_code == 400
+    assert replica.get(f"{FOLDER}?below=link").status_code == 400
+    assert (bucket / "other" / "model").read_text() == "theirs"
+
+
+def test_a_folder_that_has_become_a_link_is_not_entered(replica: TestClient, bucket: Path) -> None:
+    (bucket / "other").mkdir(parents=True)
+    os.symlink("other", bucket / "job")
+    for answer in (replica.get(FOLDER), replica.put(f"{FOLDER}/a", content=b"x"), replica.delete(f"{FOLDER}/a")):
+        assert answer.status_code == 400 and "leads through a link" in answer.json()["error"]["message"]
+    assert not list((bucket / "other").iterdir())
+
+
 def test_who_has_ended_writes_no_more(replica: TestClient, stoker: Stoker, bucket: Path) -> None:
     for before, after in pairwise((AttemptState.PLACED, AttemptState.STOPPING, AttemptState.ENDED)):
         move = MoveAttempt(attempt="p/j.1", before=before, after=after, at=1.0, cause=Cause.PREEMPTED)

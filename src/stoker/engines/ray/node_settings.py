@@ -38,7 +38,7 @@ class NodeSettings:
         return {**request, "isolate": {**isolate, "user": user}}
 
     def folders(self, launch: Launch) -> list[dict[str, Any]]:
-        """The site's folders that a launch names, by their numbers. `shared`: the shared folder that it is in; empty: it is in none."""
+        """The site's folders that a launch names, by their numbers. `shared`: the shared folder that has it; empty: none."""
         return [
             {"number": n, "path": path, "shared": next((top for top in self.shared_folders if _is_in(path, top)), "")}
             for n, path in enumerate(launch.folders)

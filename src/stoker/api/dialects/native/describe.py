@@ -23,6 +23,9 @@ from .schemas.jobs import Spent as SpentRow
 
 SHARES = "a share of a GPU is counted, not enforced: the program sees the whole device and has to keep to its part of the memory"
 MEMORY = "its memory is counted, not enforced: this server may make no control groups that hold a program to it"
+MEMORY_ON_NODES = (
+    "on machines of a cluster its memory limit counts when it is placed, and nothing there holds it to that"
+)
 
 _MOST_LOOKED_UP = 8
 _MOST_NEIGHBOURS = 2000
@@ -66,10 +69,11 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
 def _notes(site: Services, job: Job) -> list[str]:
     """What the user should know: limits that are none, and what is not as it was asked for."""
     machines = [group.machine for group in job.spec.groups]
-    is_loose = any(machine.memory_limit_bytes for machine in machines) and not site.isolation.holds_memory
+    is_limited, holds = any(machine.memory_limit_bytes for machine in machines), site.isolation.holds_memory
     return [
         *[SHARES] * any(map(is_share, machines)),
-        *[MEMORY] * is_loose,
+        *[MEMORY] * (is_limited and not holds),
+        *[MEMORY_ON_NODES] * (is_limited and holds and "ray" in site.engines),
         *_runtime_notes(site, job),
         *_missing_notes(site, job),
     ]
