@@ -31,6 +31,8 @@ class Site(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content: dict[str, bytes] = {}
         self.refuses: tuple[int, str, str] | None = None
+        self.refuses_lists = ""
+        self.cuts_off = False
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -44,11 +46,19 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, below = self._path(), parse_qs(urlsplit(self.path).query).get("below", [""])[0]
-        if not path:
+        if not path and self.server.refuses_lists:
+            self._refuse(400, "INVALID_ARGUMENT", self.server.refuses_lists)
+        elif not path:
             found = {
                 p: [len(d), 1] for p, d in self.server.content.items() if not below or f"{p}/".startswith(f"{below}/")
             }
             self._answer(200, json.dumps({"files": found}).encode())
+        elif path in self.server.content and self.server.cuts_off:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(self.server.content[path])))
+            self.end_headers()
+            self.wfile.write(self.server.content[path][:10])
+            self.close_connection = True
         elif path in self.server.content:
             self._answer(200, self.server.content[path])
         else:
@@ -222,3 +232,9 @@ def test_nobody_there_is_unreachable(request_of_replica: dict[str, object], tmp_
 def test_a_program_gets_no_folder_that_is_not_its_own(variables: dict[str, str]) -> None:
     with pytest.raises(OSError, match="no folder 1"):
         SiteSystem(1, variables["STOKER_SITE_SOCKET"]).exists("a")
+
+
+def test_what_was_cut_off_is_not_whole(folder: SiteFolder, site: Site, tmp_path: Path) -> None:
+    site.content["a"], site.cuts_off = b"x" * 1000, True
+    with open(tmp_path / "file", "wb") as file, pytest.raises(Unreachable, match="cut off"):
+        folder.bring("a", file)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,8 @@ from stoker.engines.ray.hosts.adding import Hosts
 
 _OURS = ("engine", "address", "host")
 """The settings that `nodes add` makes, and that go with the last machine."""
+
+_BEFORE = "ray/settings-before.json"
 
 
 class ThisSite:
@@ -40,6 +43,8 @@ class ThisSite:
                 fix="machines join that by ray start; or stoker config unset address, to have Stoker keep one of its own",
             )
         if any(self._config[name] != value for name, value in wanted.items()) or embedded.find(self._config) is None:
+            self._check_settings()
+            self._remember()
             for name, value in wanted.items():
                 write_setting(self._config, name, value)
             self._start_anew()
@@ -49,14 +54,16 @@ class ThisSite:
         return urlsplit(found.url).netloc
 
     def leave_cluster(self) -> None:
-        """There are no machines any more: the settings that were made for them go."""
+        """There are no machines any more: the settings are as they were before the first."""
+        before = self._before()
         for name in _OURS:
-            write_setting(self._config, name, None)
+            write_setting(self._config, name, before.get(name))
+        (self._config.home / _BEFORE).unlink(missing_ok=True)
         self._start_anew()
 
-    def is_up(self, address: str) -> bool:
+    def nodes_up(self, address: str) -> Collection[str]:
         """By the server's list of nodes."""
-        return any(node["state"] == "UP" for node in self.nodes_at(address))
+        return [node["name"] for node in self.nodes_at(address) if node["state"] == "UP"]
 
     def jobs_at(self, address: str) -> Sequence[str]:
         """By the server's list of nodes."""
@@ -73,22 +80,38 @@ class ThisSite:
         finally:
             client.close()
 
+    def _check_settings(self) -> None:
+        """Raises Conflict for a setting that would go over what is written into the home's config.yaml."""
+        ours = ("default", str(self._config.home / "config.yaml"))
+        wrong = [name for name in _OURS if self._config.values[name].source not in ours]
+        if wrong:
+            raise Conflict(
+                f"{', '.join(wrong)} is set elsewhere: {self._config.values[wrong[0]].source}",
+                fix="take it out there: stoker nodes add keeps it in the home's config.yaml",
+            )
+
+    def _remember(self) -> None:
+        """What the settings were before the first machine."""
+        path = self._config.home / _BEFORE
+        if not path.exists():
+            values = {name: self._config.values[name] for name in _OURS}
+            before = {name: value.value for name, value in values.items() if value.source != "default"}
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.write_text(json.dumps(before))
+
+    def _before(self) -> dict[str, str]:
+        try:
+            found: dict[str, str] = json.loads((self._config.home / _BEFORE).read_text())
+            return found
+        except (OSError, ValueError):
+            return {}
+
     def _start_anew(self) -> None:
         """What runs goes on meanwhile."""
         found = embedded.find(self._config)
         if found is not None:
             embedded.stop(self._config, found)
         self._config = read_config(os.environ, Path.cwd())
-        wrong = [
-            name
-            for name in _OURS
-            if self._config.values[name].source not in ("default", str(self._config.home / "config.yaml"))
-        ]
-        if wrong:
-            raise Conflict(
-                f"{', '.join(wrong)} is set elsewhere: {self._config.values[wrong[0]].source}",
-                fix="take it out there: stoker nodes add keeps it in the home's config.yaml",
-            )
         started = embedded.start(self._config)
         show.done(f"server  {started.url}   (it was started anew; jobs run on)")
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from .errors import CannotStart
 from .folder import Folder
-from .no_links import open_folder
+from .no_links import give_to, open_folder
 from .sandbox import Sandbox
 from .umask import opened
 
@@ -92,12 +92,13 @@ def find_setpriv(home: str, bwrap: str) -> "tuple[str, Optional[Lack]]":
 
 
 def find_here(
-    asked: Mapping[str, Any], base: str, own_folders: Sequence[str], folders: Sequence[str]
+    asked: Mapping[str, Any], base: str, own_folders: Sequence[str], folders: Sequence[str], hidden: Sequence[str] = ()
 ) -> Dict[str, Any]:
     """The words of a replica's sandbox on a node that looks for itself. Raises CannotStart for a level that it does not have.
 
     `asked`: {level: "auto", "0", "1" or "2", owner, user, inherit, tmp_bytes}. `base`: Stoker's folder on this node.
-    `own_folders`: those of the job in there, `folders`: those elsewhere, all of which its program may write to.
+    `own_folders`: those of the job in there, or in what is `hidden`, such as the server's home where that is on this machine;
+    `folders`: those elsewhere. Its program may write to all of them.
     """
     level = asked["level"]
     if level == "0":
@@ -118,6 +119,7 @@ def find_here(
         asked["owner"],
         folders=list(folders),
         own_folders=list(own_folders),
+        hidden=[os.path.realpath(path) for path in hidden],
         inherit=asked["inherit"],
         tmp_bytes=asked["tmp_bytes"],
         user=asked["user"] if level == "2" else None,
@@ -126,9 +128,11 @@ def find_here(
         os.close(open_folder(path, make=0o700))
     if found["user"] is not None:
         os.chown(found["own_home"], found["user"], found["user"])
-    for path in folders:
+    for path in (*folders, *own_folders):
         try:
             os.close(open_folder(path, make=opened(0o777)))
+            if found["user"] is not None and path in own_folders:
+                give_to(path, found["user"])
         except NotADirectoryError:
             raise CannotStart(f"{path} leads through a link or a file now; remove that") from None
     return found

@@ -48,6 +48,7 @@ class Traffic:
         """`progress` is called whenever something was sent."""
         self._clock, self._progress = clock, progress
         self.sent_bytes = 0
+        self.kept_files = 0  # that the site has
         self.seconds = 0.0  # in which something was sent
         self.waiting_bytes = 0  # to be sent
         self.waiting_files = 0
@@ -245,6 +246,7 @@ class Mirror:
             self._refused(path, error_message(error))
             return False
         self._known[path] = _Known(stamp, there)
+        self._traffic.kept_files += 1
         self._changing_since.pop(path, None)
         return True
 

@@ -132,14 +132,16 @@ class Sandbox:
             if any(_is_in(path, above) for above in hidden) and not any(_is_in(path, home) for home in homes):
                 mounts.bind(os.path.realpath(path), at=path)
         stoker_home = os.path.realpath(asked["stoker_home"])
-        mounts.empty(stoker_home)
+        homes_of_stoker = [stoker_home, *(path for path in asked.get("hidden", ()) if path != stoker_home)]
+        for path in homes_of_stoker:
+            mounts.empty(path)
         _bind(mounts, map(os.path.realpath, readable))  # these and the last lie where no program can put a link
         _bind(mounts, [asked["own_home"], *asked["own_folders"]], is_writable=True)
         _bind(mounts, map(os.path.realpath, writable), is_writable=True)
         over = [*asked["folders"], *map(os.path.realpath, homes)]
         empty = [path for path in hidden if os.path.isdir(path) and not any(_is_in(path, above) for above in over)]
         for path in dict.fromkeys(
-            [*empty, "/dev", stoker_home]
+            [*empty, "/dev", *homes_of_stoker]
         ):  # nobody is to write to where nobody would find it again
             mounts.words += ["--remount-ro", path]
         calls = filter_for()

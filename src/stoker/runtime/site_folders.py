@@ -107,9 +107,12 @@ class SiteFolders:
             return "; ".join(filter(None, map(self._send_rest, self._mirrors)))
         except Refused as error:
             return error_message(error)
+        finally:
+            for mirror in self._mirrors:
+                mirror.close()
 
     def _send_rest(self, mirror: Mirror) -> str:
-        since, sent, why = time.monotonic(), self._traffic.sent_bytes, ""
+        since, kept, why = time.monotonic(), self._traffic.kept_files, ""
         while not self._is_over():
             stands_still = time.monotonic() - since
             if mirror.hold():
@@ -127,10 +130,9 @@ class SiteFolders:
                     why = error_message(error)
                 finally:
                     mirror.release()
-            if self._traffic.sent_bytes != sent:
-                since, sent = time.monotonic(), self._traffic.sent_bytes
+            if self._traffic.kept_files != kept:
+                since, kept = time.monotonic(), self._traffic.kept_files
             if stands_still > _MOST_STUCK_SECONDS:
-                mirror.close()
                 return why
             time.sleep(min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS + stands_still / 10))
         return "the lease is over"

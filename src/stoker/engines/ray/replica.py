@@ -31,7 +31,7 @@ _ANSWER_SECONDS = 5.0
 _LAST_WORDS = 500
 _LINES_AT_ONCE = 5000
 _SENDING_SECONDS = 20.0  # so long after the last block was sent
-_LEFT_SECONDS = 86_400.0
+_LEFT_SECONDS = 7 * 86_400.0
 FOLDERS = "folders"  # of an attempt: copies of the site's
 FOLDER_VARIABLE = "STOKER_NODE_FOLDER"  # of a node that Stoker has set up: where all of this lies
 
@@ -163,12 +163,14 @@ class Replica:
     def _place_folders(self, request: dict[str, Any], words: dict[str, Any]) -> None:
         """The site's folders that are on this machine as well are used as they are; of the others there is a copy."""
         moved: dict[str, str] = {}
-        direct = []
+        direct: list[str] = []
+        at_home: list[str] = []
+        home = words["mark"]["home"]
         for folder in words["folders"]:
             path = folder["path"]
-            top = folder["shared"] or (words["mark"]["home"] if is_here(path, words["mark"]) else "")
+            top = folder["shared"] or (home if is_here(path, words["mark"]) else "")
             if top:  # links above it are the admin's; below it no program's are followed
-                direct.append(os.path.realpath(top) + path[len(top.rstrip("/")) :])
+                (at_home if top == home else direct).append(os.path.realpath(top) + path[len(top.rstrip("/")) :])
             else:
                 moved[path] = os.path.join(self._attempt, FOLDERS, str(folder["number"]))
         numbers = {folder["path"]: folder["number"] for folder in words["folders"]}
@@ -178,7 +180,8 @@ class Replica:
         request["isolate"] = {
             "asked": words["isolate"],
             "base": self._base,
-            "own_folders": list(moved.values()),
+            "own_folders": [*moved.values(), *at_home],
+            "hidden": [home] if os.path.isdir(home) else [],
             "folders": [*direct, *map(os.path.realpath, filter(os.path.isdir, words["isolate"]["folders"]))],
         }
 
@@ -214,7 +217,9 @@ def sweep(runs: str, own: str) -> None:
     for project in _below(runs):
         for attempt in _below(project):
             with suppress(OSError):
-                is_old = time.time() - os.stat(attempt).st_mtime > _LEFT_SECONDS
+                told = [os.path.join(replica, "status.json") for replica in _below(attempt)]
+                newest = max(os.stat(path).st_mtime for path in (attempt, *filter(os.path.exists, told)))
+                is_old = time.time() - newest > _LEFT_SECONDS
                 if is_old and attempt != own and not any(_is_locked(replica) for replica in _below(attempt)):
                     shutil.rmtree(attempt, ignore_errors=True)
 

@@ -6,7 +6,7 @@ import hashlib
 import platform
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -36,8 +36,8 @@ class Site(Protocol):
         """Have it listen at an address of this machine and use the cluster of that head. Returns where: host:port."""
         ...
 
-    def is_up(self, address: str) -> bool:
-        """Whether the machine with this address is a node that takes work."""
+    def nodes_up(self, address: str) -> Collection[str]:
+        """The nodes that the machine with this address is now: each of its lives is another."""
         ...
 
     def jobs_at(self, address: str) -> Sequence[str]:
@@ -54,10 +54,11 @@ class Hosts:
         self._site, self._say, self._warn = site, say, warn
         self._mark = hashlib.sha256(str(home).encode() + self._head.token.encode()).hexdigest()[:16]
 
-    def add(self, host: Host, *, our_address: str = "") -> Host:
+    def add(self, host: Host, *, our_address: str = "", by_force: bool = False) -> Host:
         """Make a machine a node. Raises StokerError; what was done by then may be done again.
 
-        `our_address`: by which the machine reaches this one, if it is not the one that it was reached from.
+        `our_address`: by which the machine reaches this one, if it is not the one that it was reached from. `by_force`: also
+        where jobs run, on one that is a node already: they are started again.
         """
         if _NO_NAME.search(host.name):
             raise EngineError(f"{host.name!r} is no name", fix="letters, digits, dots and hyphens: --name box2")
@@ -68,6 +69,8 @@ class Hosts:
             host = replace(host, address=host.address or found.address, driver=found["driver"])
             is_new = all(host.name != other.name for other in self._book.hosts())
             self._check_address(host)
+            if not by_force:
+                self._check_idle(host)
             self._judge(host, self._problems(host, found, is_new=is_new))
             head = self._head.settle(our_address or self._our_address(found))
             self._head.ensure()
@@ -75,9 +78,10 @@ class Hosts:
             places = {"Ray's head": head.address, "Stoker's server": served}
             self._judge(host, list(survey.unreached(look(ssh, *places.values()), places)))
             host = self._install(ssh, host, found)
+            before = self._site.nodes_up(host.address)
             self._start(ssh, host, found, head.address)
             self._book.put(host)
-            self._await(ssh, host)
+            self._await(ssh, host, before)
         return host
 
     def check(self, name: str) -> Sequence[Problem]:
@@ -87,15 +91,13 @@ class Hosts:
             places = {"Ray's head": head.address} if head else {}
             found = look(ssh, *places.values())
             problems = [*self._problems(host, found, is_new=False), *survey.unreached(found, places)]
-            if not problems and not self._site.is_up(host.address):
+            if not problems and not self._site.nodes_up(host.address):
                 problems.append(self._why_not_up(ssh, host))
         return problems
 
     def upgrade(self, name: str, *, by_force: bool = False) -> Host:
         """Give one the versions of this machine. Raises Conflict if jobs run there, unless `by_force`."""
-        host = self._book.host(name)
-        self._check_idle(host, by_force)
-        return self.add(host)
+        return self.add(self._book.host(name), by_force=by_force)
 
     def remove(self, name: str, *, by_force: bool = False) -> Host:
         """It is no node any more, and nothing of Stoker is left there. Raises Conflict if jobs run there, unless `by_force`.
@@ -103,7 +105,8 @@ class Hosts:
         By force, one that cannot be reached is forgotten.
         """
         host = self._book.host(name)
-        self._check_idle(host, by_force)
+        if not by_force:
+            self._check_idle(host)
         try:
             with Ssh(host.destination, host.ssh_config) as ssh:
                 done = ssh.run(setup.stop(is_forever=True))
@@ -118,9 +121,9 @@ class Hosts:
             self._head.stop()
         return host
 
-    def _check_idle(self, host: Host, by_force: bool) -> None:
+    def _check_idle(self, host: Host) -> None:
         jobs = self._site.jobs_at(host.address)
-        if jobs and not by_force:
+        if jobs:
             raise Conflict(
                 f"{', '.join(jobs)} run{'s' if len(jobs) == 1 else ''} on {host.name}",
                 fix="stoker nodes drain NODE first; --force restarts them elsewhere from their checkpoints",
@@ -210,10 +213,10 @@ class Hosts:
                 f" there: setsid {found['home']}/.local/share/stoker-node/keep </dev/null >/dev/null 2>&1 &"
             )
 
-    def _await(self, ssh: Ssh, host: Host) -> None:
-        """Until it is a node. Raises EngineError with what Ray says there, if it does not become one."""
+    def _await(self, ssh: Ssh, host: Host, before: Collection[str]) -> None:
+        """Until it is a node, and another than before. Raises EngineError with what Ray says there, if it does not become one."""
         until = time.monotonic() + JOIN_SECONDS
-        while not self._site.is_up(host.address):
+        while not set(self._site.nodes_up(host.address)) - set(before):
             if time.monotonic() > until:
                 problem = self._why_not_up(ssh, host)
                 raise EngineError(f"{host.name} is set up, and does not join: {problem.what}", fix=problem.fix)

@@ -6,6 +6,7 @@ stays when the server goes; it ends with the last machine, or by `stop`.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
@@ -14,8 +15,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -99,6 +100,11 @@ class Head:
         place = self.place
         if place is None or _answers(place):
             return
+        with self._alone():
+            if not _answers(place):  # another may have started it meanwhile
+                self._start(place)
+
+    def _start(self, place: Place) -> None:
         self._end_process()
         with open(self._log, "wb") as output:
             process = subprocess.Popen(
@@ -127,8 +133,17 @@ class Head:
 
     def stop(self) -> None:
         """End it; this home has none any more."""
-        self._file.unlink(missing_ok=True)
-        self._end_process()
+        with self._alone():
+            self._file.unlink(missing_ok=True)
+            self._end_process()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The server and a command may want the head at the same time."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(self._folder / "head.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _temporary(self) -> Path:
         folder = Path(f"/tmp/stoker-head-{os.getuid()}-{secrets.token_hex(4)}")  # the paths of its sockets are long

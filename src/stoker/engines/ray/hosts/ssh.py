@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -66,7 +67,9 @@ class Ssh:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        subprocess.run([*self._words(), "-O", "exit", self.destination], capture_output=True, timeout=CONNECT_SECONDS)
+        with suppress(subprocess.TimeoutExpired):
+            words = [*self._words(), "-O", "exit", self.destination]
+            subprocess.run(words, capture_output=True, timeout=CONNECT_SECONDS)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(
@@ -87,9 +90,12 @@ class Ssh:
         """Copy a file there, whole, for its user to run. `target`: as a shell there takes it."""
         script = f'mkdir -p "$(dirname {target})" && cat > {target}.part && chmod 755 {target}.part && mv {target}.part {target}'
         with open(source, "rb") as file:
-            done = subprocess.run(
-                [*self._words(), self.destination, script], stdin=file, capture_output=True, text=True, timeout=seconds
-            )
+            words = [*self._words(), self.destination, script]
+            try:
+                done = subprocess.run(words, stdin=file, capture_output=True, text=True, timeout=seconds)
+            except subprocess.TimeoutExpired:
+                why = f"{self.destination}: {source.name} was not there within {seconds:g} s"
+                raise SshFailed(why, fix="see how quick the link to it is") from None
         self._check(done)
         if done.returncode:
             raise EngineError(f"{self.destination}: {source.name} cannot be put there: {last_words(done.stderr)}")

@@ -60,7 +60,8 @@ END
   if loginctl enable-linger 2>/dev/null; then echo "systemd"; else echo "systemd no-linger"; fi
 else
   if command -v flock >/dev/null; then :; else sed -i '/flock/d' keep; fi
-  [ -e run.pid ] && kill "$(cat run.pid)" 2>/dev/null || true
+  pid="$(cat run.pid 2>/dev/null || true)"
+  if [ -n "$pid" ] && grep -qs ray "/proc/$pid/cmdline"; then kill "$pid" 2>/dev/null || true; fi
   setsid ./keep </dev/null >/dev/null 2>&1 &
   if crontab -l 2>/dev/null | grep -qF "$folder/keep"; then echo "keep cron"
   elif command -v crontab >/dev/null && { crontab -l 2>/dev/null; echo "@reboot $folder/keep"; } | crontab - 2>/dev/null; then
