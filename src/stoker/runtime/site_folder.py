@@ -51,10 +51,8 @@ class SiteFolder:
             left = before.st_size
             while left:
                 block = file.read(min(_BLOCK_BYTES, left))
-                if not block:
-                    raise Changed(path)
                 left -= len(block)
-                if not left and stamp_of(os.fstat(file.fileno())) != stamp_of(before):
+                if not block or stamp_of(os.fstat(file.fileno())) != stamp_of(before):
                     raise Changed(path)  # before its last byte, without which the server keeps nothing
                 yield block
                 sent(len(block))

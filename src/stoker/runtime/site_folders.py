@@ -28,6 +28,7 @@ _AWAY_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 5.0
 _STUCK_SECONDS = 60.0  # so long, at the end, newer files wait for an older one that the site does not take
+_UNREADABLE = "some of it cannot be read on this machine"
 _MOST_STUCK_SECONDS = 900.0  # and so long in all, while nothing can be sent
 
 
@@ -119,7 +120,7 @@ class SiteFolders:
                 try:
                     if mirror.look(is_final=True, in_order=stands_still < _STUCK_SECONDS):
                         return ""
-                    why = why or "some of it cannot be read on this machine"
+                    why = why or _UNREADABLE
                 except Hindered as error:
                     why = error_message(error)
                     self._tell_away(error)
@@ -132,7 +133,7 @@ class SiteFolders:
                     mirror.release()
             if self._traffic.kept_files != kept:
                 since, kept = time.monotonic(), self._traffic.kept_files
-            if stands_still > _MOST_STUCK_SECONDS:
+            if stands_still > (_STUCK_SECONDS if why == _UNREADABLE else _MOST_STUCK_SECONDS):
                 return why
             time.sleep(min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS + stands_still / 10))
         return "the lease is over"

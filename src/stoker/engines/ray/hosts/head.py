@@ -7,11 +7,13 @@ stays when the server goes; it ends with the last machine, or by `stop`.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -146,8 +148,14 @@ class Head:
             yield
 
     def _temporary(self) -> Path:
-        folder = Path(f"/tmp/stoker-head-{os.getuid()}-{secrets.token_hex(4)}")  # the paths of its sockets are long
-        folder.mkdir(mode=0o700)
+        mark = hashlib.sha256(str(self._folder).encode()).hexdigest()[:8]
+        folder = Path(f"/tmp/stoker-head-{os.getuid()}-{mark}")  # the paths of its sockets are long
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o077 or not stat.S_ISDIR(found.st_mode):
+            raise EngineError(
+                f"{folder} is another user's", fix="have it removed: Ray's sockets and logs are to lie there"
+            )
         return folder
 
     def _end_process(self) -> None:
