@@ -156,7 +156,7 @@ class Head:
             raise EngineError(
                 f"{folder} is another user's", fix="have it removed: Ray's sockets and logs are to lie there"
             )
-        return folder
+        return folder / "ray"  # Ray opens its own folder to everybody: the one around it stays ours
 
     def _end_process(self) -> None:
         try:

@@ -17,10 +17,13 @@ echo "--- \$(date)"
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$folder/token" RAY_USAGE_STATS_ENABLED=0
 export RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL=minor STOKER_NODE_FOLDER="$folder/work"
 $health
-mkdir -p "$temporary" && chmod 700 "$temporary"
+mkdir -p "$temporary" && chmod 700 "$temporary" && [ -O "$temporary" ] && [ ! -h "$temporary" ] || {
+  echo "$temporary is another user's: have it removed, for Ray's sockets and logs are to lie there"
+  exit 1
+}
 echo \$\$ >run.pid
 exec env/$digest/bin/python -m ray.scripts.scripts start --address=$head --node-ip-address=$address $gpus \\
-  --labels='$labels' --temp-dir="$temporary" --disable-usage-stats --block
+  --labels='$labels' --temp-dir="$temporary/ray" --disable-usage-stats --block
 END
 cat >keep.part <<END
 #!/bin/sh
