@@ -97,9 +97,48 @@ def test_files_name_other_files(tmp_path: Path) -> None:
     )
 
 
-def test_an_environment_of_this_machine_is_not_on_another(tmp_path: Path, active: dict[str, str]) -> None:
-    found = find_environment(COMMAND, the_folder(tmp_path), variables=active, is_same_machine=False)
-    assert found.python == "" and "not on the server's machine" in found.why
+def installed(env: str, name: str, version: str, **files: str) -> None:
+    """Put a package's record into an environment, as an installer leaves it."""
+    lib = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    info = Path(env, "lib", lib, "site-packages", f"{name}-{version}.dist-info")
+    info.mkdir(parents=True)
+    for file, text in {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", **files}.items():
+        (info / file).write_text(text)
+
+
+def test_an_active_environment_is_made_again_on_another_machine(tmp_path: Path, active: dict[str, str]) -> None:
+    env = active["VIRTUAL_ENV"]
+    Path(env, "pyvenv.cfg").write_text(
+        f"home = {Path(sys.executable).resolve().parent}\ninclude-system-site-packages = false\n"
+    )
+    installed(env, "torch", "2.1.0+cu121")
+    installed(env, "six", "1.16.0")
+    installed(env, "Tqdm_Extra", "1")
+    installed(env, "mine", "1", **{"direct_url.json": '{"url": "file:///mine", "dir_info": {"editable": true}}'})
+    installed(env, "numpy", "1.26.4", INSTALLER="conda\n", **{"direct_url.json": '{"url": "file:///croot/numpy"}'})
+    vcs = '{"url": "https://example.invalid/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}'
+    installed(env, "fork", "1", **{"direct_url.json": vcs})
+    folder = the_folder(tmp_path, **{"requirements.txt": "tqdm.extra>2\n"})
+    found = find_environment(COMMAND, folder, variables=active, runs_here=lambda: False)
+    assert found.python == f"{sys.version_info.major}.{sys.version_info.minor}"
+    fork = "fork @ git+https://example.invalid/x.git@abc"
+    assert found.requirements == ("tqdm.extra>2", fork, "numpy==1.26.4", "six==1.16.0", "torch==2.1.0")
+    assert found.why == (
+        f"requirements.txt (1 requirement) on Python {found.python} with 4 packages of the active environment {env},"
+        " without mine"
+    )
+    (folder / "requirements.txt").write_text("six==1 --hash=sha256:" + "0" * 64 + "\n")
+    found = find_environment(COMMAND, folder, variables=active, runs_here=lambda: False)
+    assert len(found.requirements) == 1, "a file with hashes names all there is"
+    assert find_environment(COMMAND, folder, python="stoker", variables=active, runs_here=lambda: False).python == ""
+
+
+def test_an_active_environment_that_cannot_run_is_said(tmp_path: Path, active: dict[str, str]) -> None:
+    python = Path(active["VIRTUAL_ENV"], "bin", "python")
+    python.unlink()
+    python.symlink_to("/bin/true")
+    with pytest.raises(BadSpec, match="cannot list its packages"):
+        find_environment(COMMAND, the_folder(tmp_path), variables=active, runs_here=lambda: False)
 
 
 @pytest.mark.parametrize("given", ["PATH", "FOLDER", "3.12", ">=3.11,<3.13"])

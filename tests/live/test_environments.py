@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,12 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from stoker.client.environment import find_environment
+from stoker.client.uploads import Progress, upload_folder
 from tests.conftest import Server
 
 pytestmark = pytest.mark.live
 
 VERSION = ".".join(map(str, sys.version_info[:2]))
-SETUP = "from setuptools import setup\nsetup(name='mylibrary', version='{}', py_modules=['mylibrary'])\n"
+SETUP = """
+from setuptools import setup
+commands = ["mytool = mylibrary:main"]
+setup(name="mylibrary", version="{}", py_modules=["mylibrary"], entry_points={{"console_scripts": commands}})
+"""
+LIBRARY = "version = {!r}\ndef main():\n    print('tool of', version)\n"
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +34,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for version in ("1.0", "2.0"):
         source = tmp_path_factory.mktemp("source")
         (source / "setup.py").write_text(SETUP.format(version))
-        (source / "mylibrary.py").write_text(f"version = {version!r}\n")
+        (source / "mylibrary.py").write_text(LIBRARY.format(version))
         command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", str(house)]
         subprocess.run(command, cwd=source, check=True, capture_output=True)
     return house
@@ -59,6 +67,8 @@ def test_requirements_of_the_folder_are_installed_once(server: Server, tmp_path:
     assert first.stderr.count("installed mylibrary==1.0") == 1, "one replica installs for both"
     second = server.cli("run", f"--job-dir={tmp_path}/second", "--", "python", "train.py", cwd=tmp_path)
     assert "has 1.0" in second.stdout and "installed" not in second.stderr
+    tool = server.cli("run", "--", "mytool", cwd=tmp_path)
+    assert "tool of 1.0" in tool.stdout and "installed" not in tool.stderr, "its commands are on the path"
 
 
 def test_a_training_job_brings_the_requirements_beside_its_package(
@@ -86,6 +96,23 @@ def test_an_empty_environment_of_a_version(server: Server, tmp_path: Path, wheel
     assert f"has 2.0 {VERSION}." in done.stdout, done.stdout + done.stderr
     bare = server.cli("run", f"--python={VERSION}", "--", "python", "-c", "import click", cwd=tmp_path)
     assert bare.returncode == 1 and "No module named 'click'" in bare.stderr
+
+
+def test_an_active_environment_is_made_again_on_another_machine(server: Server, tmp_path: Path, wheels: Path) -> None:
+    uv, env = str(Path(sys.executable).with_name("uv")), str(tmp_path / "env")
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, env], check=True)
+    install = [uv, "pip", "install", "-q", "--python", f"{env}/bin/python", "--no-index", f"--find-links={wheels}"]
+    subprocess.run([*install, "mylibrary<2"], check=True)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "requirements.txt").write_text(the_project(folder, wheels))
+    command = ["python", "train.py"]
+    found = find_environment(command, folder, variables={"VIRTUAL_ENV": env}, runs_here=lambda: False)
+    shutil.rmtree(env)  # nothing of it is there
+    source = upload_folder(server.client, folder, Progress())
+    job = server.client.run("local", {"name": "again", "command": command, "source": source, **found.fields()})
+    ended = server.cli("logs", "-f", job["name"])
+    assert "has 1.0" in ended.stdout, ended.stdout + ended.stderr
 
 
 def test_what_fits_no_way_says_the_cause_and_what_to_do(server: Server, tmp_path: Path, wheels: Path) -> None:

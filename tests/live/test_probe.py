@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,18 @@ def test_a_job_of_ai_platform_with_prices(server: Server, tmp_path: Path) -> Non
     assert shown["labels"] == {"stoker-probe": "paid", "stoker-distribute": "auto"}
     assert shown["trainingInput"]["jobDir"] == "gs://probes/x/probe/paid_2_cpu"
     assert "parameterServerCount" not in shown["trainingInput"], "a chief, and workers like it"
+
+
+def test_a_command_brings_its_packages_and_its_python(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("--no-index\nno-such-library\n")
+    (tmp_path / "train.py").write_text("print(1)\n")
+    flags = ("--try=cpu", "--name=brings", f"--python={sys.executable}")
+    done = server.cli("probe", *flags, "--", "python", "train.py", cwd=tmp_path)
+    assert f"environment: requirements.txt (1 requirement) on Python {sys.executable}" in done.stderr
+    ended = server.cli("logs", "brings_cpu")
+    assert "no-such-library" in ended.stdout + ended.stderr, "it was asked for on the machine"
+    done = server.cli("probe", "--try=cpu", "--module-name=trainer.task", "--python=3.12", cwd=tmp_path)
+    assert done.returncode == 2 and "--python is of a plain command" in done.stderr
 
 
 def test_without_a_program_it_says_how(server: Server, tmp_path: Path) -> None:

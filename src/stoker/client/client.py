@@ -67,6 +67,10 @@ class Client:
         """Whether the server is on this machine, as far as its address tells: paths of here are paths of there then."""
         return urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
 
+    def runs_here(self) -> bool:
+        """Whether every program runs on this machine: the server is here, and has no other machines."""
+        return self.is_on_this_machine and bool(self.status()["engines"] == ["local"])
+
     def status(self) -> Any:
         """What the server is and has."""
         return self._call("GET", "/stoker/v1/status")

@@ -5,7 +5,8 @@ Python:    --python, else what the script's inline metadata says, else the activ
 Packages:  --requirements, else the script's inline metadata, else uv.lock, requirements.txt, pyproject.toml or environment.yml of
            the folder; and --with beside any of them. What that Python has already, and fits, is not installed again.
 
-Inline metadata: PEP 723. The active environment: VIRTUAL_ENV or CONDA_PREFIX, as `activate` sets them.
+Inline metadata: PEP 723. The active environment: VIRTUAL_ENV or CONDA_PREFIX, as `activate` sets them; where programs may run on
+other machines, its version of Python and the packages that it has, which are installed there.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.requirements import VERSION, problem_of
 
-from .conda_file import CondaFile, read_conda_file
+from .active_environment import ActiveEnvironment, find_active_environment, normal_name, read_installed
+from .conda_file import read_conda_file
 
 STOKERS_OWN = "stoker"
 """`--python stoker`: the one that Stoker runs on, whatever is active."""
 
 _BLOCK = re.compile(r"^# /// script\n((?:#(?: .*)?\n)*?)# ///$", re.MULTILINE)
 _COMMENT = re.compile(r"(^|\s+)#.*$")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _NESTED = re.compile(r"(?:-r|--requirement)[\s=]*(.+)")
 _DEEPEST = 10
 
@@ -55,19 +58,24 @@ def find_environment(
     requirements: Sequence[Path] = (),
     packages: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
-    is_same_machine: bool = True,
+    runs_here: Callable[[], bool] = lambda: True,
 ) -> Environment:
     """The environment of a command that runs in a copy of a folder.
 
-    `packages`: those of `--with`. `is_same_machine`: as the server's; on another one an interpreter of this one is not there.
-    Raises BadSpec for what cannot be read or meant.
+    `packages`: those of `--with`. `runs_here`: whether it runs on this machine, and has the interpreters of this one; it is asked
+    only where that matters. Raises BadSpec for what cannot be read or meant.
     """
     inline = _inline_metadata(command, folder)
-    interpreter, where = _interpreter(python, inline, os.environ if variables is None else variables, is_same_machine)
+    interpreter, where = _interpreter(python, inline)
+    active = None
+    if not interpreter and python != STOKERS_OWN:
+        active = find_active_environment(os.environ if variables is None else variables)
+    if active:
+        interpreter, where = active.python, active.title
     lines, whose = _requirements(requirements, inline, folder)
     conda = read_conda_file(folder) if not (requirements or inline or whose) else None
     if conda is not None:
-        lines, whose = list(conda.requirements), f"{conda.name}{_without(conda)}"
+        lines, whose = list(conda.requirements), f"{conda.name}{_without(conda.left_out)}"
         if conda.python and not interpreter and python != STOKERS_OWN and VERSION.fullmatch(conda.python):
             interpreter, where = conda.python, f"Python {conda.python} ({conda.name})"
     lines += packages
@@ -75,36 +83,46 @@ def find_environment(
         _check(line, "--with")
     names = [whose, *(["--with"] if packages else [])]
     what = f"{' and '.join(filter(None, names))} ({_count(lines)})" if lines else ""
+    if active and not runs_here():
+        interpreter, where, copied = _copied(active, lines)
+        lines += copied
     why = " on ".join(filter(None, (what, where or ("Stoker's own Python" if lines else ""))))
     return Environment(python=interpreter, requirements=tuple(lines), why=why)
 
 
-def _without(conda: CondaFile) -> str:
-    more = f" and {len(conda.left_out) - 4} more" if conda.left_out[4:] else ""
-    return f", without {', '.join(conda.left_out[:4])}{more}" if conda.left_out else ""
+def _copied(active: ActiveEnvironment, lines: Sequence[str]) -> tuple[str, str, list[str]]:
+    """What has the same as the active environment on another machine: a version of Python, how to say it, and requirements.
+
+    What the program's own lines name is theirs to choose; where they have hashes, they name all there is.
+    """
+    installed = read_installed(active.python)
+    named = {normal_name(found[0]) for line in lines if (found := _NAME.match(line))}
+    has_hashes = any("--hash" in line for line in lines)
+    copied = [
+        line
+        for line in installed.requirements
+        if not has_hashes and normal_name(line.partition("==")[0].partition(" @ ")[0]) not in named
+    ]
+    packages = f" with {len(copied)} package{'s' * (len(copied) != 1)} of {active.title}" if copied else ""
+    where = f"Python {installed.python}{packages}{_without(installed.left_out)}"
+    return installed.python, where, copied
 
 
-def _interpreter(
-    asked: str, inline: Mapping[str, object], variables: Mapping[str, str], is_same_machine: bool
-) -> tuple[str, str]:
-    """The interpreter, and where it was found."""
+def _without(left_out: Sequence[str]) -> str:
+    more = f" and {len(left_out) - 4} more" if left_out[4:] else ""
+    return f", without {', '.join(left_out[:4])}{more}" if left_out else ""
+
+
+def _interpreter(asked: str, inline: Mapping[str, object]) -> tuple[str, str]:
+    """The interpreter that was asked for, and where it was found; nothing, if none was."""
     if asked == STOKERS_OWN:
         return "", ""
     if asked:
         return _asked_python(asked), f"Python {asked}"
     version = str(inline.get("requires-python", ""))
-    if version:
-        if not VERSION.fullmatch(version):
-            raise BadSpec([Violation("requires-python", f"{version[:80]!r} is no version of Python")])
-        return version, f"Python {version} (inline metadata)"
-    for name, what in (("VIRTUAL_ENV", "the active environment"), ("CONDA_PREFIX", "the active conda environment")):
-        home = variables.get(name, "")
-        found = os.path.join(home, "bin", "python")
-        if home and os.path.exists(found) and os.path.realpath(home) != os.path.realpath(sys.prefix):
-            if not is_same_machine:
-                return "", f"Stoker's own Python ({home} is active here, and not on the server's machine)"
-            return os.path.abspath(found), f"{what} {home}"
-    return "", ""
+    if version and not VERSION.fullmatch(version):
+        raise BadSpec([Violation("requires-python", f"{version[:80]!r} is no version of Python")])
+    return version, f"Python {version} (inline metadata)" if version else ""
 
 
 def _asked_python(asked: str) -> str:

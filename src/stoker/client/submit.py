@@ -12,12 +12,10 @@ from stoker.core.errors import BadSpec, NotReady, Violation
 
 from . import arguments as a
 from .connection import settings, the_client
-from .environment import find_environment
 from .job_body import an_accelerator, check_name, merge, name_of_rehearsal
 from .job_file import located, read_job_file
 from .jobs import Job
-from .plain_command import command_of, name_of
-from .program_check import check_command
+from .plain_command import command_of, environment_of, name_of
 from .uploads import Progress, upload_folder, upload_packages
 
 _OF_ROLES = {
@@ -239,19 +237,16 @@ def _command(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
     _check_words(words, folder)
     command = command_of(words, asked.pop("args", ()))
     client, project = the_client(), asked.pop("project", "") or str(settings()["project"])
-    environment = find_environment(
+    environment = environment_of(
+        client,
         command,
         folder,
+        progress,
         python=asked.pop("python", ""),
         requirements=[file] if (file := asked.pop("requirements", None)) else [],
         packages=asked.pop("with_packages", ()),
-        is_same_machine=client.is_on_this_machine,
     )
-    if os.path.isdir(folder):  # else who packs it says so
-        check_command(command, folder, is_own_python=not environment.python and client.is_on_this_machine)
-    if environment.why:
-        progress.begins(f"environment: {environment.why}")
-    body = {"name": name_of(command), "command": command, **asked, **environment.fields()}
+    body = {"name": name_of(command), "command": command, **asked, **environment}
     if "cpus" in body:
         body["vcpus"] = body.pop("cpus")
     client.dry_run_command(project, body, outlook=False)  # what is refused uploads nothing

@@ -25,6 +25,8 @@ def variables_of_program(
     variables = {k: os.environ[k] for k in kept if sandbox.passes(k)}
     bin_folder = os.path.dirname(request["python"])
     variables["PATH"] = os.pathsep.join([bin_folder, variables.get("PATH", os.defpath)])
+    if site:  # the commands of its packages
+        variables["PATH"] = os.pathsep.join([os.path.join(site, "bin"), variables["PATH"]])
     if request["is_container"] and installs_packages(request["command"]):
         layer = make_layer(request["python"], layer_folder)
         variables.update(layer, PATH=os.pathsep.join([layer["PATH"], variables["PATH"]]))

@@ -62,6 +62,9 @@ _END_SECONDS = 60.0
 @click.option(
     "--env", "variables", multiple=True, metavar="NAME=VALUE", help="Of a plain command: a variable; repeatable."
 )
+@click.option(
+    "--python", default="", metavar="PATH|VERSION", help="Of a plain command: its interpreter, as in `stoker run`."
+)
 @job_flags
 @session.project_option
 @session.json_option
@@ -74,6 +77,7 @@ def command(
     cpus: float,
     memory: float,
     variables: tuple[str, ...],
+    python: str,
     project: str | None,
     as_json: bool,
     **flags: Any,
@@ -94,7 +98,7 @@ def command(
     project = session.the_project(project)
     most_seconds = limit_seconds + seconds + _END_SECONDS  # should nobody be there any more to end it
     shape = {"vcpus": cpus, "memory_gb": memory, "env": variables_of(variables)}
-    submit = _submitter(base, project, flags, shape, most_seconds)
+    submit = _submitter(base, project, flags, shape, python, most_seconds)
     probe = Probe(session.client(), project, submit, seconds=seconds, limit_seconds=limit_seconds, said=show.progress)
     rows: list[Measured] = []
     try:
@@ -118,13 +122,17 @@ def _job_name(base: str, candidate: Candidate) -> str:
 
 
 def _submitter(
-    base: str, project: str, flags: dict[str, Any], shape: dict[str, Any], most_seconds: float
+    base: str, project: str, flags: dict[str, Any], shape: dict[str, Any], python: str, most_seconds: float
 ) -> Callable[[Candidate], str]:
     """What submits a candidate's job. The program is uploaded once."""
     label = {PROBE: re.sub(r"[^a-z0-9_-]", "_", base.lower())[:63]}
     user_args = click.get_current_context().meta["user_args"]
     client = session.client()
     if any(flags[name] for name in _OF_JOBS):
+        if python:
+            raise click.UsageError(
+                "--python is of a plain command; a job has --python-version", click.get_current_context()
+            )
         body = _uploaded(base, flags, user_args)
 
         def submit_job(candidate: Candidate) -> str:
@@ -141,7 +149,7 @@ def _submitter(
             return str(client.submit(project, job)["jobId"])
 
         return submit_job
-    asked = {**_plain(flags, user_args), **shape}
+    asked = {**_plain(flags, user_args, python), **shape}
 
     def submit_command(candidate: Candidate) -> str:
         name = _job_name(base, candidate)
@@ -175,21 +183,21 @@ def _uploaded(base: str, flags: dict[str, Any], user_args: list[str] | None) -> 
         body,
         packages=[part for part in (flags["packages"] or "").split(",") if part],
         package_path=flags["package_path"],
+        requirements=flags["requirements"],
+        with_packages=flags["with_packages"],
         staging_bucket=flags["staging_bucket"] or "",
         progress=submission.shown_progress(),
     )
     return body
 
 
-def _plain(flags: dict[str, Any], words: list[str] | None) -> dict[str, Any]:
+def _plain(flags: dict[str, Any], words: list[str] | None, python: str) -> dict[str, Any]:
     from stoker.cli.submission import shown_progress
+    from stoker.client.plain_command import environment_of
     from stoker.client.uploads import upload_folder
 
-    ignored = sorted(
-        name
-        for name, value in flags.items()
-        if value not in (None, ()) and name not in (*_OF_COMMANDS, "labels", "job_dir")
-    )
+    applies = (*_OF_COMMANDS, "labels", "job_dir", "requirements", "with_packages")
+    ignored = sorted(name for name, value in flags.items() if value not in (None, ()) and name not in applies)
     if ignored:
         flag = f"--{ignored[0].replace('_', '-')}"
         raise click.UsageError(
@@ -201,8 +209,18 @@ def _plain(flags: dict[str, Any], words: list[str] | None) -> dict[str, Any]:
             "which program? stoker probe --try HARDWARE --config config.yaml, or stoker probe --try HARDWARE -- python train.py",
             click.get_current_context(),
         )
-    source = upload_folder(session.client(), Path.cwd(), shown_progress())
-    return {"command": words, "source": source} | {n: flags[n] for n in _OF_COMMANDS if flags[n] is not None}
+    client, folder, progress = session.client(), Path.cwd(), shown_progress()
+    environment = environment_of(
+        client,
+        words,
+        folder,
+        progress,
+        python=python,
+        requirements=flags["requirements"],
+        packages=flags["with_packages"],
+    )
+    asked = {"command": words, "source": upload_folder(client, folder, progress), **environment}
+    return asked | {name: flags[name] for name in _OF_COMMANDS if flags[name] is not None}
 
 
 def _show(found: Comparison) -> None:

@@ -77,27 +77,22 @@ def command(
     """
     from stoker.cli.follow import follow, where
     from stoker.cli.submission import show_plan, shown_progress
-    from stoker.client.environment import find_environment
-    from stoker.client.plain_command import name_of
-    from stoker.client.program_check import check_command
+    from stoker.client.plain_command import environment_of, name_of
     from stoker.client.uploads import upload_folder
 
     asked = _body(_command(words), options)
     asked["name"] = name or name_of(asked["command"])
     check_dry_run(dry_run, as_json)
     client, project = session.client(), session.the_project(project)
-    environment = find_environment(
+    asked |= environment_of(
+        client,
         asked["command"],
         Path.cwd(),
+        shown_progress(),
         python=options["python"],
         requirements=options["requirements"],
         packages=options["packages"],
-        is_same_machine=client.is_on_this_machine,
     )
-    check_command(asked["command"], Path.cwd(), is_own_python=not environment.python and client.is_on_this_machine)
-    asked |= environment.fields()
-    if environment.why:
-        show.progress(f"environment: {environment.why}")
     try:
         if dry_run:
             return show_plan(client.dry_run_command(project, asked), as_json=as_json)
