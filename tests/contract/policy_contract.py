@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.core.job import Job
-from stoker.scheduling.base import Facts, Policy
+from stoker.scheduling.base import Facts, Policy, Shift
 from stoker.scheduling.history import History
 from tests.builders import a_job, an_attempt
 
@@ -49,7 +49,7 @@ class PolicyContract:
         policy = self.make()
         key, another = policy.key(waiting(job)), policy.key(waiting(other))
         assert len(key) == len(another) and all(math.isfinite(part) for part in (*key, *another))
-        if not policy.shifts:
+        if policy.shifts is Shift.NEVER:
             assert key == policy.key(waiting(job, 3e6)), "the key of one that waits stays"
 
     @settings(max_examples=100, suppress_health_check=OF_A_CONTRACT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol
 
 from stoker.core.job import Attempt, Job, Placement
@@ -46,13 +47,23 @@ class Facts:
         return self.gpus * self.ran_seconds
 
 
+class Shift(Enum):
+    """How the key of a job that waits changes while it waits."""
+
+    NEVER = auto()
+    UPWARD = auto()
+    """By time alone it only grows, so that one worked out earlier is a lower bound. Otherwise it changes with what
+    `Hazards.before_change` tells."""
+    ANYHOW = auto()
+
+
 class Policy(Protocol):
     """Who of one queue comes first, and who may take the place of whom.
 
     One that waits takes the place of one that runs if its `claim` is less than the `hold` of that one.
     """
 
-    shifts: bool  # whether the key of one that waits changes by time or by what others do: then it is worked out anew
+    shifts: Shift  # by time or by what others do: then keys are worked out anew
 
     def key(self, facts: Facts) -> Key:
         """Smaller goes first. Equal keys: who was submitted earlier, then by id."""

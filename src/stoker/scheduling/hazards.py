@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,6 +47,7 @@ Circle = tuple[str, int]  # user, class of size
 class _Track:
     """What is known of one job."""
 
+    job: str
     circle: Circle
     submitted_at: float
     held_seconds: float = 0.0  # by attempts that have ended
@@ -87,26 +88,32 @@ class Hazards:
         self._asked: tuple[int, float, float] | None = None  # what index was asked last, of whom, and the answer
         self._asked_of: Job | None = None
         self._answer = 0.0
+        self.before_change: Callable[[Collection[str]], None] = _nobody_listens
+        """Told of live jobs whose index is about to change otherwise than by time, which lets it only grow."""
 
     def follow(self, job: Job, attempt: Attempt | None) -> None:
         """A job is as it is now."""
         track = self._live.get(job.id)
         if track is None:
             track = self._live[job.id] = self._newcomer(job)
-        self._asked = None
-        track.held_seconds = job.held_seconds
-        track.placed_at = None if attempt is None else attempt.placed_at
+        placed_at = None if attempt is None else attempt.placed_at
+        if track.held_seconds != job.held_seconds or track.placed_at != placed_at:
+            self._tell_neighbours(track)
+            self._asked = None
+            track.held_seconds, track.placed_at = job.held_seconds, placed_at
 
     def end(self, job: Job, ran_seconds: float, now: float) -> None:
         """A job has ended after having held its machines for so long in all."""
         self._asked = None
         track = self._live.pop(job.id, None) or self._newcomer(job)
+        self._tell_neighbours(track)
         track.held_seconds, track.placed_at, track.has_ended, track.near = ran_seconds, None, True, []
         self._latest.setdefault(track.circle, []).append(ran_seconds)
         self._ends += 1
         self._fresh += 1
         if self._fresh >= RELEARN_ENDS and self._fresh >= RELEARN_SHARE * self._ends:
             self._fresh = 0
+            self.before_change(self._live.keys())
             self._learn(now)
 
     def forget(self, job: str) -> None:
@@ -145,8 +152,9 @@ class Hazards:
         return EDGES[span + 1] - ran_seconds if span + 1 < len(EDGES) else None
 
     def _newcomer(self, job: Job) -> _Track:
-        track = _Track(_circle(job), job.submitted_at)
+        track = _Track(job.id, _circle(job), job.submitted_at)
         line = self._lines.setdefault((job.owner, job.spec.accelerator_milli), deque(maxlen=NEIGHBOURS))
+        self.before_change([other.job for other in line if not other.has_ended])
         for lag, other in enumerate(line):
             apart = abs(job.submitted_at - other.submitted_at) / NEIGHBOUR_SECONDS
             weight = NEIGHBOUR_WEIGHT * NEIGHBOUR_FADES**lag / (1.0 + apart)
@@ -155,6 +163,9 @@ class Hazards:
                 other.near.append((track, weight))
         line.appendleft(track)
         return track
+
+    def _tell_neighbours(self, track: _Track) -> None:
+        self.before_change([other.job for other, _ in track.near if not other.has_ended])
 
     @staticmethod
     def _add_neighbours(track: _Track, first: int, ends: Numbers, seconds: Numbers, now: float) -> None:
@@ -184,6 +195,10 @@ class Hazards:
             self._rates_of_size[size] = _rates(of_size, WEIGHT_OF_ALL, everybody)
         for circle, s in seen.items():
             self._rates[circle] = _rates([s], WEIGHT_OF_SIZE, self._rates_of_size[circle[1]])
+
+
+def _nobody_listens(jobs: Collection[str]) -> None:
+    """Before anybody keeps keys."""
 
 
 def _rates(seen: Iterable[_Seen], weight: float, otherwise: Numbers) -> Numbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from stoker.core.changes import NodeFailed, Open, OrderMachines
@@ -55,7 +55,9 @@ class Found:
 class Round:
     """One walk. It takes places as it goes and gives them back at the end: what counts is what is written."""
 
-    def __init__(self, kept: Kept, world: World, now: float) -> None:
+    def __init__(self, kept: Kept, world: World, now: float, work_out: Callable[[str], None]) -> None:
+        """`work_out`: gives one that waits its key anew, if that is outdated."""
+        self._work_out = work_out
         self._kept = kept
         self._rules = kept.rules
         self._world = world
@@ -75,7 +77,7 @@ class Round:
         """Walk through all that wait."""
         kept, mark = self._kept, self._kept.free.checkpoint()
         handled = self._keep_orders(self._keep_promises())
-        walk = kept.waiting.round(kept.standing(self._now))
+        walk = kept.waiting.round(kept.standing(self._now), self._work_out)
         tries = MOST_TRIES
         for sharer, job_id, shape in walk:
             if job_id in handled:

@@ -31,6 +31,8 @@ class Waiting:
     def __init__(self) -> None:
         self._sharers: dict[str, dict[Shape, list[Entry]]] = {}
         self._places: dict[str, tuple[str, Shape, Entry]] = {}  # job id → where it stands
+        self._version = 0  # of the keys
+        self._versions: dict[str, int] = {}  # job id → of which version its key is
 
     def __len__(self) -> int:
         return len(self._places)
@@ -43,13 +45,15 @@ class Waiting:
         entry = (key, job.submitted_at, job.id)
         insort(self._sharers.setdefault(sharer, {}).setdefault(shape, []), entry)
         self._places[job.id] = (sharer, shape, entry)
+        self._versions[job.id] = self._version
 
     def __iter__(self) -> Iterator[str]:
         """Job ids, in the order in which they came."""
         return iter(self._places)
 
     def rekey(self, job: str, key: Key) -> None:
-        """Its key is another now."""
+        """Its key is this now."""
+        self._versions[job] = self._version
         sharer, shape, entry = self._places[job]
         if key != entry[0]:
             entries, anew = self._sharers[sharer][shape], (key, entry[1], entry[2])
@@ -57,9 +61,18 @@ class Waiting:
             insort(entries, anew)
             self._places[job] = (sharer, shape, anew)
 
+    def outdate(self) -> None:
+        """All keys are of the past now: each is at most what it would be if it were worked out anew."""
+        self._version += 1
+
+    def is_outdated(self, job: str) -> bool:
+        """Whether its key has not been worked out since."""
+        return self._versions[job] != self._version
+
     def discard(self, job: str) -> None:
         """It waits no more."""
         if job in self._places:
+            del self._versions[job]
             sharer, shape, entry = self._places.pop(job)
             entries = self._sharers[sharer][shape]
             del entries[bisect_left(entries, entry)]
@@ -76,9 +89,15 @@ class Waiting:
         """The shape of a job that waits."""
         return self._places[job][1]
 
-    def round(self, standing: Callable[[str], Standing]) -> Round:
-        """One walk through all that wait, in the total order."""
-        return Round(self._sharers, standing)
+    def round(self, standing: Callable[[str], Standing], work_out: Callable[[str], None]) -> Round:
+        """One walk through all that wait, in the total order. `work_out`: rekeys a job whose key is outdated."""
+        return Round(self, self._sharers, standing, work_out)
+
+    def first(self, entries: list[Entry], place: int, work_out: Callable[[str], None]) -> Entry:
+        """Who comes at this place of those of one shape. Keys only grow, so those behind one that is up to date stay there."""
+        while self.is_outdated(entries[place][2]):
+            work_out(entries[place][2])
+        return entries[place]
 
 
 class Round:
@@ -87,10 +106,18 @@ class Round:
     After each job the walker says how it went on: `next_of_shape` to go on behind it, or nothing to leave its shape out.
     """
 
-    def __init__(self, sharers: dict[str, dict[Shape, list[Entry]]], standing: Callable[[str], Standing]) -> None:
+    def __init__(
+        self,
+        waiting: Waiting,
+        sharers: dict[str, dict[Shape, list[Entry]]],
+        standing: Callable[[str], Standing],
+        work_out: Callable[[str], None],
+    ) -> None:
+        self._waiting = waiting
         self._sharers = sharers
+        self._work_out = work_out
         self._heads = {
-            name: [(entries[0], shape.number, 0, shape) for shape, entries in shapes.items()]
+            name: [(waiting.first(entries, 0, work_out), shape.number, 0, shape) for shape, entries in shapes.items()]
             for name, shapes in sharers.items()
         }
         for heads in self._heads.values():
@@ -123,4 +150,5 @@ class Round:
         name, number, place, shape = self._current
         entries = self._sharers[name][shape]
         if place + 1 < len(entries):
-            heapq.heappush(self._heads[name], (entries[place + 1], number, place + 1, shape))
+            entry = self._waiting.first(entries, place + 1, self._work_out)
+            heapq.heappush(self._heads[name], (entry, number, place + 1, shape))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from stoker.scheduling.base import Facts, Key
+from stoker.scheduling.base import Facts, Key, Shift
 
 
 class Fifo:
     """By the time of submission alone."""
 
-    shifts = False
+    shifts = Shift.NEVER
 
     def key(self, facts: Facts) -> Key:
         """All alike: the time of submission decides, then the id."""

@@ -5,7 +5,7 @@ It goes by run times that are expected from history: where these are poor, so is
 
 from __future__ import annotations
 
-from stoker.scheduling.base import Facts, Key
+from stoker.scheduling.base import Facts, Key, Shift
 
 UNKNOWN_SECONDS = 3600.0
 """What is assumed of a job of which nothing is known."""
@@ -22,7 +22,7 @@ class FinishTimeFairness:
     Nor after the site could be done with all there is: or else the longest would run alone in the end, with the rest idle.
     """
 
-    shifts = True
+    shifts = Shift.ANYHOW
 
     def __init__(self, stretch: float = 3.0) -> None:
         self._stretch = stretch

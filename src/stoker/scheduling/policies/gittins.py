@@ -6,7 +6,7 @@ while jobs run, and a job's nearest neighbours of the same user and size weigh m
 
 from __future__ import annotations
 
-from stoker.scheduling.base import Facts, Key
+from stoker.scheduling.base import Facts, Key, Shift
 from stoker.scheduling.patience import patience_seconds
 
 LONGEST_GPU_SECONDS = 7e6
@@ -28,7 +28,7 @@ after its bound, at 110 and 120 s at most 4 %.
 class Gittins:
     """By the Gittins index of attained service, times devices."""
 
-    shifts = True
+    shifts = Shift.UPWARD
 
     def __init__(self, patience: float = STOPPED_SECONDS) -> None:
         self._patience_seconds = patience

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from stoker.scheduling.base import Facts, Key
+from stoker.scheduling.base import Facts, Key, Shift
 from stoker.scheduling.patience import STOPPED_SECONDS, patience_seconds
 
 
@@ -14,7 +14,7 @@ class Las:
     A job sinks to the next level as it runs, and who waits on a lower level may have its place.
     """
 
-    shifts = False
+    shifts = Shift.NEVER
 
     def __init__(
         self, first_gpu_hours: float = 1.0, factor: float = 4.0, levels: int = 6, patience: float = STOPPED_SECONDS

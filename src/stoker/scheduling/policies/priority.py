@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.scheduling.base import Facts, Key
+from stoker.scheduling.base import Facts, Key, Shift
 
 
 class Priority:
@@ -11,7 +11,7 @@ class Priority:
     As all that wait age alike, their order stays: it goes by priority and the time of submission.
     """
 
-    shifts = False
+    shifts = Shift.NEVER
 
     def __init__(self, points_per_hour: float = 10.0) -> None:
         self._points_per_second = points_per_hour / 3600

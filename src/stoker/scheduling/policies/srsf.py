@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.scheduling.base import Facts, Key
+from stoker.scheduling.base import Facts, Key, Shift
 from stoker.scheduling.patience import STOPPED_SECONDS, patience_seconds
 
 UNKNOWN_SECONDS = 3600.0
@@ -12,7 +12,7 @@ UNKNOWN_SECONDS = 3600.0
 class Srsf:
     """The least expected remaining device-seconds first. A running one is put off for `gain` times less."""
 
-    shifts = True
+    shifts = Shift.ANYHOW
 
     def __init__(self, gain: float = 4.0, patience: float = STOPPED_SECONDS) -> None:
         self._patience_seconds = patience
