@@ -23,6 +23,7 @@ from .kept import Kept
 from .orders import Orders
 from .plan import new_attempt
 from .preempt import Cleared, Preempter
+from .reserve import expected_seconds
 from .shapes import Shape, of_type
 
 TURN_SECONDS = 60.0
@@ -69,6 +70,7 @@ class Round:
         self._going = dict(kept.stopping)  # attempts that are about to give back what they hold
         self._claims = dict(kept.claims)  # job id → nodes on which room is being made for it
         self._short: dict[str, set[str]] = {}  # queue → resources that are kept for the first of it
+        self._kept_out: dict[tuple[str, Shape], tuple[object, float]] = {}  # (queue, shape) → what `_is_kept_out` goes by
         self._no_room_when_gone: dict[tuple[str, Shape], int] = {}  # (queue, shape) → while so many are going
         self._preempter = Preempter(kept, world, now)
         self._orders = Orders(kept, world, now, self._look_again)
@@ -200,6 +202,8 @@ class Round:
         full = self._full.get((job.spec.queue, shape))
         if full is not None and full.code not in GOES_ON:
             return explain.behind_one_that(full)
+        if self._is_kept_out(job, shape):
+            return explain.reserved()
         if not self._could_ever_fit(job, shape):
             known = self._kept.impossible
             known[shape] = known.get(shape) or explain.impossible(job.spec, self._world, self._rules)
@@ -228,6 +232,9 @@ class Round:
         if outcome is None or outcome.code in (explain.PROVISIONING, explain.BUDGET, "QUOTA"):
             return outcome
         if any(block.reservation for block in blocks):
+            if not (self._claims or self._rules.site.pools):
+                out = expected_seconds(job, self._kept.history)
+                self._kept_out[job.spec.queue, shape] = (self._what_places_go_by(), out)
             return explain.reserved()
         # 3. Nothing free: room that is being made, or could be.
         room = self._make_room(job, amounts)
@@ -237,6 +244,18 @@ class Round:
         if room is None:
             room = self._kept.no_room[shape] = explain.no_room(job.spec, self._world)
         return room
+
+    def _is_kept_out(self, job: Job, shape: Shape) -> bool:
+        """Whether one of its shape that is expected to run no longer found no place beside what is kept for others.
+
+        From the same state neither does this one: to who runs longer the same nodes are closed, or more.
+        """
+        state, seconds = self._kept_out.get((job.spec.queue, shape), (None, 0.0))
+        return state == self._what_places_go_by() and expected_seconds(job, self._kept.history) >= seconds
+
+    def _what_places_go_by(self) -> object:
+        """What in this round changes where one may be placed that waits behind others."""
+        return self._preempter.opened, len(self._heads.blocks), sum(map(len, self._short.values())), bool(self._claims)
 
     def _place(self, job: Job) -> tuple[Placement, ...] | None:
         """Places for the gang: away from nodes that were to blame before, if there is room now; else anywhere."""
