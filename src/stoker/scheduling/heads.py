@@ -77,7 +77,7 @@ class Heads:
         """What is kept for it. It stays until its time has come, so that nothing moves it on and on."""
         found = self._kept.reservations.get(job.id)
         if found is None or found.starts_at <= self._now:
-            found = reserve(job, self._world, self._kept.free, self._rules.placer, self._kept.history, self._now)
+            found = reserve(job, self._world, self._kept.free, self._rules.placer, self._kept.ends, self._now)
             if found is not None:
                 self._kept.reservations[job.id] = found
         return found

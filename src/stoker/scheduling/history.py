@@ -8,6 +8,9 @@ from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stoker.core.job import Job
 from stoker.core.spec import JobSpec
 
@@ -24,6 +27,7 @@ MOST = 200
 MOST_CIRCLES = 50_000
 """Of circles, the ones that were made first are forgotten when there are more."""
 
+Numbers = NDArray[np.float64]
 _Key = tuple[object, ...]
 _COUNTERS = re.compile(r"_[0-9a-f]{4}$|[0-9]+")
 
@@ -84,10 +88,19 @@ class History:
         known = found is not None and found[0] is job.spec and found[1] == job.owner
         ladder = found[2] if found is not None and known else self._ladder(job)  # asked of every live job in one round
         if ladder.version != self._version:
-            circles = (self._circles.get(key) for key in ladder.keys)
-            enough = (circle.ordered for circle in circles if circle is not None and len(circle.ordered) >= ENOUGH)
-            ladder.runs, ladder.version = next(enough, ()), self._version
+            self._climb(ladder)
         return ladder.runs
+
+    def alike(self, job: Job) -> object:
+        """Jobs of which this is equal have the same `runs` at any time."""
+        return self._ladder(job)
+
+    def state_of(self, job: Job) -> object:
+        """Equal as long as nothing else is known of jobs like it."""
+        ladder = self._ladder(job)
+        if ladder.version != self._version:
+            self._climb(ladder)
+        return ladder.state
 
     def remaining_seconds(self, job: Job, ran_seconds: float, quantile: float = 0.5) -> float | None:
         """How much longer it will run, going by those that ran longer than it has by now. None: nothing is known."""
@@ -100,6 +113,16 @@ class History:
             return runs[at] - ran_seconds
         # It has outlived them all: then it is as likely to run as long again (Lindy).
         return 2 * quantile * ran_seconds
+
+    def remaining_seconds_of(self, jobs: Sequence[Job], ran_seconds: Numbers, quantile: float) -> Numbers | None:
+        """The same for many jobs that are alike: `ran_seconds`, and what is returned, one for each."""
+        runs = np.array(self.runs(jobs[0]))
+        if not runs.size:
+            return None
+        at = np.searchsorted(runs, ran_seconds, side="right")
+        longer = runs.size - at
+        at = np.minimum(at + np.minimum(longer - 1, (quantile * longer).astype(np.intp)), runs.size - 1)
+        return np.where(longer > 0, runs[at] - ran_seconds, 2 * quantile * ran_seconds)
 
     def outlives_in(self, job: Job, ran_seconds: float) -> float | None:
         """In how many seconds it will have outlived one more of those runs, and more is expected of it. None: it has them all."""
@@ -120,6 +143,15 @@ class History:
             found = self._places[job.id] = (job.spec, job.owner, ladder)
         return found[2]
 
+    def _climb(self, ladder: _Ladder) -> None:
+        """Find the narrowest circle that has enough."""
+        ladder.version, ladder.runs, ladder.state = self._version, (), None
+        for key in ladder.keys:
+            circle = self._circles.get(key)
+            if circle is not None and len(circle.ordered) >= ENOUGH:
+                ladder.runs, ladder.state = circle.ordered, (key, circle.count)
+                return
+
 
 def _no_end(now: float) -> float:
     return math.inf
@@ -128,28 +160,31 @@ def _no_end(now: float) -> float:
 class _Ladder:
     """The circles of jobs that are alike, from narrow to wide, and the runs of the first that has enough, as last found."""
 
-    __slots__ = ("keys", "runs", "version")
+    __slots__ = ("keys", "runs", "state", "version")
 
     def __init__(self, keys: tuple[_Key, ...]) -> None:
         self.keys = keys
         self.runs: Sequence[float] = ()
+        self.state: object = None  # of those runs
         self.version = 0
 
 
 class _Circle:
     """The newest run times of one circle, in order of time and in order of length."""
 
-    __slots__ = ("_newest", "ordered")
+    __slots__ = ("_newest", "count", "ordered")
 
     def __init__(self) -> None:
         self._newest: deque[float] = deque()
         self.ordered: list[float] = []
+        self.count = 0  # of all runs that it was told of
 
     def add(self, seconds: float) -> None:
         if len(self._newest) == MOST:
             oldest = self._newest.popleft()
             del self.ordered[bisect_right(self.ordered, oldest) - 1]
         self._newest.append(seconds)
+        self.count += 1
         insort(self.ordered, seconds)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from stoker.core.job import Reason
 
 from .books import Books
+from .ends import Ends
 from .footprints import Footprints
 from .free import Free
 from .history import History
@@ -29,6 +30,7 @@ class Kept:
     books: Books
     waiting: Waiting
     runners: Runners
+    ends: Ends
     stopping: dict[str, None]  # attempts that are about to give back what they hold
     history: History
     footprints: Footprints = field(default_factory=Footprints)

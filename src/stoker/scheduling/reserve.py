@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 
-from stoker.core.job import Attempt, Job
+from stoker.core.job import Job
 from stoker.core.world import World
 
 from .base import Placer
+from .ends import LIKELY, Ends, Soonest
 from .free import Free
 from .history import History
-
-LIKELY = 0.75
-"""Of the runs of its like, so many are over when a job is taken to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +22,12 @@ class Reservation:
     nodes: frozenset[str]
 
 
-def reserve(job: Job, world: World, free: Free, placer: Placer, history: History, now: float) -> Reservation | None:
+def reserve(job: Job, world: World, free: Free, placer: Placer, ends: Ends, now: float) -> Reservation | None:
     """The first moment at which the whole gang would fit, as one attempt of its pool after the other ends. None: never."""
-    jobs, pool = world.jobs, job.spec.pool
-    live = ((jobs[attempt.job], attempt) for attempt in world.attempts.values())
-    ends = _Soonest(
-        [
-            (expected_end(holder, attempt, history, now), attempt.id)
-            for holder, attempt in live
-            if holder.spec.pool == pool
-        ]
-    )
+    return _reserved(job, world, free, placer, ends.soonest(job.spec.pool, now), now)
+
+
+def _reserved(job: Job, world: World, free: Free, placer: Placer, ends: Soonest, now: float) -> Reservation | None:
     begin = free.checkpoint()
     marks = [begin]  # by how many have been taken away
     found = _nodes(job, free, placer)
@@ -64,32 +56,6 @@ def reserve(job: Job, world: World, free: Free, placer: Placer, history: History
         starts_at = now
     free.rollback(begin)
     return None if found is None else Reservation(job.id, starts_at, found)
-
-
-class _Soonest:
-    """Ends in order, of which a few are looked at: no more is put in order than that."""
-
-    def __init__(self, ends: list[tuple[float, str]]) -> None:
-        self._later = ends
-        self._ordered: list[tuple[float, str]] = []
-        heapq.heapify(ends)
-
-    def __len__(self) -> int:
-        return len(self._ordered) + len(self._later)
-
-    def between(self, first: int, last: int) -> list[tuple[float, str]]:
-        """Those from a place to before another, as far as there are any."""
-        while len(self._ordered) < last and self._later:
-            self._ordered.append(heapq.heappop(self._later))
-        return self._ordered[first:last]
-
-
-def expected_end(job: Job, attempt: Attempt, history: History, now: float) -> float:
-    """When an attempt will likely have ended, at the latest by its limit."""
-    started = attempt.placed_at if attempt.started_at is None else attempt.started_at
-    limit = started + job.spec.limits.running_seconds
-    remaining = history.remaining_seconds(job, job.held_seconds + now - attempt.placed_at, LIKELY)
-    return limit if remaining is None else min(limit, now + remaining)
 
 
 def expected_seconds(job: Job, history: History) -> float:

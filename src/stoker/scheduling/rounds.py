@@ -70,7 +70,9 @@ class Round:
         self._going = dict(kept.stopping)  # attempts that are about to give back what they hold
         self._claims = dict(kept.claims)  # job id → nodes on which room is being made for it
         self._short: dict[str, set[str]] = {}  # queue → resources that are kept for the first of it
-        self._kept_out: dict[tuple[str, Shape], tuple[object, float]] = {}  # (queue, shape) → what `_is_kept_out` goes by
+        self._kept_out: dict[
+            tuple[str, Shape], tuple[object, float]
+        ] = {}  # (queue, shape) → what `_is_kept_out` goes by
         self._no_room_when_gone: dict[tuple[str, Shape], int] = {}  # (queue, shape) → while so many are going
         self._preempter = Preempter(kept, world, now)
         self._orders = Orders(kept, world, now, self._look_again)

@@ -32,6 +32,7 @@ from .agenda import Agenda
 from .base import Facts, Shift
 from .books import Books, amounts_of
 from .due import due
+from .ends import Ends
 from .explain import HELD, backoff
 from .free import Free
 from .history import History
@@ -90,6 +91,7 @@ class Scheduler:
             books=Books(rules.site, ()),
             waiting=Waiting(),
             runners=Runners(rules, self._history),
+            ends=Ends(self._history),
             stopping={},
             history=self._history,
         )
@@ -360,6 +362,7 @@ class Scheduler:
             kept.footprints.add(job.spec, attempt)
             kept.books.hold(attempt.id, job.spec.queue, kept.books.sharer(job.spec.queue, job.owner), amounts, now)
         self._held[job.id] = attempt
+        kept.ends.follow(job, attempt)
         if attempt.state is AttemptState.STOPPING or attempt.asked is not None:
             self._is_due = self._is_due or attempt.id not in kept.stopping
             kept.stopping[attempt.id] = None
@@ -380,6 +383,7 @@ class Scheduler:
         kept.books.release(attempt.id, now)
         kept.spending.add(attempt, now)
         kept.footprints.discard(attempt.id)
+        kept.ends.discard(attempt.id)
         kept.runners.discard(attempt.id)
         kept.stopping.pop(attempt.id, None)
         self._unsettled.pop(attempt.id, None)

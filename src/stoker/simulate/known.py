@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from stoker.core.job import Job
-from stoker.scheduling.history import History
+from stoker.scheduling.history import History, Numbers
 
 
 class KnownRunTimes(History):
@@ -30,6 +32,10 @@ class KnownRunTimes(History):
     def remaining_seconds(self, job: Job, ran_seconds: float, quantile: float = 0.5) -> float | None:
         """What is left, the restart included."""
         return self._left_seconds(job.id)
+
+    def remaining_seconds_of(self, jobs: Sequence[Job], ran_seconds: Numbers, quantile: float) -> Numbers | None:
+        """What is left of each."""
+        return np.array([self._left_seconds(job.id) for job in jobs])
 
     def outlives_in(self, job: Job, ran_seconds: float) -> float | None:
         """Never: what is left only grows less."""

@@ -90,6 +90,14 @@ class Known(History):
         """Run times of jobs like it, ascending, in seconds."""
         return self.past(job).runs
 
+    def alike(self, job: Job) -> object:
+        """Of whom one and the same is known."""
+        return id(self.past(job))
+
+    def state_of(self, job: Job) -> object:
+        """Nothing else comes to be known."""
+        return None
+
     def past(self, job: Job) -> Past:
         """What is known of jobs like it."""
         return self._past.get(job.id, UNKNOWN)
