@@ -54,6 +54,7 @@ class _Track:
     placed_at: float | None = None
     has_ended: bool = False
     near: list[tuple[_Track, float]] = field(default_factory=list)  # neighbours, and how much each counts
+    answer: tuple[int, float | None, float] | None = None  # the last index: of which span, as of when (None: any time)
 
     def ran_seconds(self, now: float) -> float:
         """How long it has held its machines."""
@@ -85,9 +86,6 @@ class Hazards:
         self._rates_of_size: dict[int, Numbers] = {}
         self._ends = 0
         self._fresh = 0
-        self._asked: tuple[int, float, float] | None = None  # what index was asked last, of whom, and the answer
-        self._asked_of: Job | None = None
-        self._answer = 0.0
         self.before_change: Callable[[Collection[str]], None] = _nobody_listens
         """Told of live jobs whose index is about to change otherwise than by time, which lets it only grow."""
 
@@ -98,36 +96,35 @@ class Hazards:
             track = self._live[job.id] = self._newcomer(job)
         placed_at = None if attempt is None else attempt.placed_at
         if track.held_seconds != job.held_seconds or track.placed_at != placed_at:
-            self._tell_neighbours(track)
-            self._asked = None
+            self._tell([other for other, _ in track.near if not other.has_ended])
             track.held_seconds, track.placed_at = job.held_seconds, placed_at
 
     def end(self, job: Job, ran_seconds: float, now: float) -> None:
         """A job has ended after having held its machines for so long in all."""
-        self._asked = None
         track = self._live.pop(job.id, None) or self._newcomer(job)
-        self._tell_neighbours(track)
+        self._tell([other for other, _ in track.near if not other.has_ended])
         track.held_seconds, track.placed_at, track.has_ended, track.near = ran_seconds, None, True, []
         self._latest.setdefault(track.circle, []).append(ran_seconds)
         self._ends += 1
         self._fresh += 1
         if self._fresh >= RELEARN_ENDS and self._fresh >= RELEARN_SHARE * self._ends:
             self._fresh = 0
-            self.before_change(self._live.keys())
+            self._tell(self._live.values())
             self._learn(now)
 
     def forget(self, job: str) -> None:
         """A job that is followed no more."""
-        self._asked = None
         track = self._live.pop(job, None)
         if track is not None:
             track.near = []
 
     def index(self, job: Job, ran_seconds: float, now: float) -> float:
         """The Gittins index: over all moments at which one could stop, the least expected seconds of service per end."""
-        if self._asked == (id(job), ran_seconds, now) and self._asked_of is job:  # its key, claim and hold in turn
-            return self._answer
         first, track = _span(ran_seconds), self._live.get(job.id)
+        if track is not None and track.answer is not None:
+            of, asked_at, answer = track.answer
+            if of == first and (asked_at is None or asked_at == now):
+                return answer
         circle = track.circle if track is not None else _circle(job)
         rates = self._rates.get(circle)
         if rates is None:
@@ -141,9 +138,11 @@ class Hazards:
         alive[0] = 1.0
         np.multiply.accumulate(stays[:-1], out=alive[1:])
         done = alive * (1.0 - stays)
-        self._asked, self._asked_of = (id(job), ran_seconds, now), job
-        self._answer = 1.0 / float((np.add.accumulate(done) / np.add.accumulate(done / rate)).max())
-        return self._answer
+        answer = 1.0 / float((np.add.accumulate(done) / np.add.accumulate(done / rate)).max())
+        if track is not None:
+            runs_beside = any(other.placed_at is not None for other, _ in track.near)
+            track.answer = (first, now if runs_beside else None, answer)
+        return answer
 
     @staticmethod
     def span_ends_in(ran_seconds: float) -> float | None:
@@ -154,7 +153,7 @@ class Hazards:
     def _newcomer(self, job: Job) -> _Track:
         track = _Track(job.id, _circle(job), job.submitted_at)
         line = self._lines.setdefault((job.owner, job.spec.accelerator_milli), deque(maxlen=NEIGHBOURS))
-        self.before_change([other.job for other in line if not other.has_ended])
+        self._tell([other for other in line if not other.has_ended])
         for lag, other in enumerate(line):
             apart = abs(job.submitted_at - other.submitted_at) / NEIGHBOUR_SECONDS
             weight = NEIGHBOUR_WEIGHT * NEIGHBOUR_FADES**lag / (1.0 + apart)
@@ -164,8 +163,10 @@ class Hazards:
         line.appendleft(track)
         return track
 
-    def _tell_neighbours(self, track: _Track) -> None:
-        self.before_change([other.job for other, _ in track.near if not other.has_ended])
+    def _tell(self, tracks: Collection[_Track]) -> None:
+        self.before_change([track.job for track in tracks])
+        for track in tracks:
+            track.answer = None
 
     @staticmethod
     def _add_neighbours(track: _Track, first: int, ends: Numbers, seconds: Numbers, now: float) -> None:
