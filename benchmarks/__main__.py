@@ -34,6 +34,7 @@ PARTS = {
     "scaling": "what a second process brings, beside a bare launch",
     "restart": "from the kill of one of two processes to the next step, beside torchrun",
     "tick": "one decision in a large cluster",
+    "deep_queue": "thousands of jobs at once on 64 GPUs, replayed: CPU seconds, and how they grow",
     "ray_start": "from submit to the first line on a Ray cluster, beside Ray Jobs and a bare actor",
     "ray_short": "500 short jobs on a Ray cluster, beside bare tasks and Ray Jobs",
     "ray_gang": "a gang of 13 on a Ray cluster, beside bare actors",
