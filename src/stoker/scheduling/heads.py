@@ -35,6 +35,8 @@ class Heads:
         self._now = now
         self._look_again = look_again
         self.blocks: list[Block] = []
+        self._kept_out: dict[tuple[str, Shape], tuple[object, float]] = {}
+        """(Queue, shape) → from what state one found no place beside what is kept, and how long that one will likely run."""
 
     def passes(self, job: Job, shape: Shape, block: Block) -> bool:
         """Whether one that waits before it does not hold it back: that one gives way to it, or it wants its own back."""
@@ -81,6 +83,19 @@ class Heads:
             if found is not None:
                 self._kept.reservations[job.id] = found
         return found
+
+    def note_kept_out(self, job: Job, shape: Shape, state: object) -> None:
+        """It has found no place beside what is kept for others. `state`: what else changes where it may be."""
+        seconds = expected_seconds(job, self._kept.history)
+        self._kept_out[job.spec.queue, shape] = ((state, len(self.blocks)), seconds)
+
+    def keep_out(self, job: Job, shape: Shape, state: object) -> bool:
+        """Whether from the same state one of its shape was kept out that will likely run no longer.
+
+        To who runs longer the same nodes are closed, or more.
+        """
+        known, seconds = self._kept_out.get((job.spec.queue, shape), (None, 0.0))
+        return known == (state, len(self.blocks)) and expected_seconds(job, self._kept.history) >= seconds
 
     def kept_from(self, job: Job, blocks: Iterable[Block]) -> set[str]:
         """The nodes that are kept for those before it, but for one that is gone by then, or gives way at any time."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stoker.core.job import Reason
+from stoker.core.job import Job, Reason
+from stoker.core.site import Queue
 
 from .books import Books
 from .ends import Ends
 from .footprints import Footprints
 from .free import Free
 from .history import History
+from .keys import Keys
 from .reserve import Reservation
 from .rules import Rules
 from .runners import Runners
@@ -29,6 +31,7 @@ class Kept:
     empty: Free  # the same nodes, with nobody on them
     books: Books
     waiting: Waiting
+    keys: Keys
     runners: Runners
     ends: Ends
     stopping: dict[str, None]  # attempts that are about to give back what they hold
@@ -50,6 +53,22 @@ class Kept:
     """Job id → nodes that are kept for it while it waits for more machines."""
     spending: Spending = field(default_factory=Spending)
     reservations: dict[str, Reservation] = field(default_factory=dict)  # job id → what is kept for it
+
+    def could_ever_fit(self, job: Job, shape: Shape) -> bool:
+        """Whether the nodes could hold a job of a shape if nobody else held anything."""
+        possible = self.possible.get(shape)
+        if possible is None:
+            mark = self.empty.checkpoint()
+            possible = self.possible[shape] = self.rules.placer.place(job.id, job.spec, self.empty) is not None
+            self.empty.rollback(mark)
+        return possible
+
+    def never_may(self, queue: Queue, shape: Shape) -> bool:
+        """Whether a queue could not hold a shape even if nobody held anything."""
+        never = self.never.get((queue.name, shape))
+        if never is None:
+            never = self.never[queue.name, shape] = self.books.ever_exceeds(queue, shape.amounts) is not None
+        return never
 
     def standing(self, now: float) -> Callable[[str], Standing]:
         """How sharers stand: who is within its own goes before who borrows; then who has the smaller share."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stoker.core.changes import NodeFailed, Open, OrderMachines
@@ -23,7 +23,6 @@ from .kept import Kept
 from .orders import Orders
 from .plan import new_attempt
 from .preempt import Cleared, Preempter
-from .reserve import expected_seconds
 from .shapes import Shape, of_type
 
 TURN_SECONDS = 60.0
@@ -56,9 +55,7 @@ class Found:
 class Round:
     """One walk. It takes places as it goes and gives them back at the end: what counts is what is written."""
 
-    def __init__(self, kept: Kept, world: World, now: float, work_out: Callable[[str], None]) -> None:
-        """`work_out`: gives one that waits its key anew, if that is outdated."""
-        self._work_out = work_out
+    def __init__(self, kept: Kept, world: World, now: float) -> None:
         self._kept = kept
         self._rules = kept.rules
         self._world = world
@@ -81,7 +78,7 @@ class Round:
         """Walk through all that wait."""
         kept, mark = self._kept, self._kept.free.checkpoint()
         handled = self._keep_orders(self._keep_promises())
-        walk = kept.waiting.round(kept.standing(self._now), self._work_out)
+        walk = kept.waiting.round(kept.standing(self._now), kept.keys.work_out)
         tries = MOST_TRIES
         for sharer, job_id, shape in walk:
             if job_id in handled:
@@ -204,9 +201,10 @@ class Round:
         full = self._full.get((job.spec.queue, shape))
         if full is not None and full.code not in GOES_ON:
             return explain.behind_one_that(full)
-        if self._is_kept_out(job, shape):
+        state = (self._preempter.opened, sum(map(len, self._short.values())))
+        if not self._claims and self._heads.keep_out(job, shape, state):
             return explain.reserved()
-        if not self._could_ever_fit(job, shape):
+        if not self._kept.could_ever_fit(job, shape):
             known = self._kept.impossible
             known[shape] = known.get(shape) or explain.impossible(job.spec, self._world, self._rules)
             return known[shape]
@@ -235,8 +233,7 @@ class Round:
             return outcome
         if any(block.reservation for block in blocks):
             if not (self._claims or self._rules.site.pools):
-                out = expected_seconds(job, self._kept.history)
-                self._kept_out[job.spec.queue, shape] = (self._what_places_go_by(), out)
+                self._heads.note_kept_out(job, shape, state)
             return explain.reserved()
         # 3. Nothing free: room that is being made, or could be.
         room = self._make_room(job, amounts)
@@ -246,18 +243,6 @@ class Round:
         if room is None:
             room = self._kept.no_room[shape] = explain.no_room(job.spec, self._world)
         return room
-
-    def _is_kept_out(self, job: Job, shape: Shape) -> bool:
-        """Whether one of its shape that is expected to run no longer found no place beside what is kept for others.
-
-        From the same state neither does this one: to who runs longer the same nodes are closed, or more.
-        """
-        state, seconds = self._kept_out.get((job.spec.queue, shape), (None, 0.0))
-        return state == self._what_places_go_by() and expected_seconds(job, self._kept.history) >= seconds
-
-    def _what_places_go_by(self) -> object:
-        """What in this round changes where one may be placed that waits behind others."""
-        return self._preempter.opened, len(self._heads.blocks), sum(map(len, self._short.values())), bool(self._claims)
 
     def _place(self, job: Job) -> tuple[Placement, ...] | None:
         """Places for the gang: away from nodes that were to blame before, if there is room now; else anywhere."""
@@ -269,26 +254,15 @@ class Round:
 
     def _keep_quota(self, job: Job, shape: Shape, queue: Queue, resource: str) -> None:
         """Let nobody of its queue take what the first of them lacks: in strict order always, else when it has waited long."""
-        never = self._kept.never.get((queue.name, shape))
-        if never is None:
-            never = self._kept.books.ever_exceeds(queue, shape.amounts) is not None
-            self._kept.never[queue.name, shape] = never
-        if never:  # its queue has been given less since it was submitted: nobody waits for that
+        if self._kept.never_may(
+            queue, shape
+        ):  # its queue has been given less since it was submitted: nobody waits for that
             return
         overdue_at = job.queued_since + self._rules.site.head_seconds
         if self._rules.site.backfill is Backfill.STRICT or self._now >= overdue_at:
             self._short.setdefault(queue.name, set()).add(resource)
         else:
             self._look_again(overdue_at)
-
-    def _could_ever_fit(self, job: Job, shape: Shape) -> bool:
-        possible = self._kept.possible.get(shape)
-        if possible is None:
-            empty, mark = self._kept.empty, self._kept.empty.checkpoint()
-            possible = self._rules.placer.place(job.id, job.spec, empty) is not None
-            empty.rollback(mark)
-            self._kept.possible[shape] = possible
-        return possible
 
     def _open(self, job: Job, shape: Shape, places: tuple[Placement, ...], sharer: str, mark: int) -> Reason | None:
         amounts = shape.amounts

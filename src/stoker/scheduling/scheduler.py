@@ -29,7 +29,7 @@ from stoker.core.states import FINAL_JOB_STATES, AttemptState, JobState, Wish
 from stoker.core.world import World
 
 from .agenda import Agenda
-from .base import Facts, Shift
+from .base import Facts
 from .books import Books, amounts_of
 from .due import due
 from .ends import Ends
@@ -37,6 +37,7 @@ from .explain import HELD, backoff
 from .free import Free
 from .history import History
 from .kept import Kept
+from .keys import Keys
 from .orders import machines_wanted
 from .plan import Plan, stop_for
 from .pools import not_there_yet
@@ -48,9 +49,6 @@ from .waiting import Waiting
 
 UNSETTLED = frozenset({AttemptState.PLACED, AttemptState.STARTING, AttemptState.STOPPING})
 STOPPABLE = frozenset({AttemptState.STARTING, AttemptState.RUNNING})
-
-REKEY_SECONDS = 60.0
-"""So often at the most the keys of those that wait are worked out anew, where they change."""
 
 
 class Scheduler:
@@ -80,16 +78,14 @@ class Scheduler:
         self._unsettled: dict[str, None] = {}
         self._newcomers: dict[str, None] = {}  # who waits and was told no reason yet
         self._is_due = True  # whether anybody may find a place since the last round
-        self._shifts = {policy.shifts for policy in (rules.policy, *rules.policies.values())}
-        self._rekeyed_at = 0.0
-        self._to_rekey: dict[str, None] = {}  # whose keys may be less when they are worked out next
-        self._history.hazards.before_change = self._work_out_before_change
+        waiting = Waiting()
         self._kept = Kept(
             rules=rules,
             free=Free(()),
             empty=Free(()),
             books=Books(rules.site, ()),
-            waiting=Waiting(),
+            waiting=waiting,
+            keys=Keys(rules, self._history, waiting, self._live),
             runners=Runners(rules, self._history),
             ends=Ends(self._history),
             stopping={},
@@ -148,8 +144,8 @@ class Scheduler:
         if self._hold:
             waits = dict.fromkeys(sorted(self._newcomers), HELD)
         elif (self._is_due or self._newcomers) and len(self._kept.waiting):
-            self._rekey(now)
-            found = Round(self._kept, world, now, self._work_out).run(self._newcomers)
+            self._kept.keys.outdate(now)
+            found = Round(self._kept, world, now).run(self._newcomers)
             waits = found.waits
             changes += [*found.opens, *found.orders]
             for attempt, whom in found.victims:
@@ -179,7 +175,7 @@ class Scheduler:
         """The ids of all that wait, in the order in which they are looked at, as if each got what it wants in its turn."""
         self._catch_up(world, now)
         books, found = self._kept.books, []
-        walk = self._kept.waiting.round(self._kept.standing(now), self._work_out)
+        walk = self._kept.waiting.round(self._kept.standing(now), self._kept.keys.work_out)
         for sharer, job_id, _ in walk:
             spec = world.jobs[job_id].spec
             books.hold(f"{job_id}?", spec.queue, sharer, self._kept.shapes.of(spec).amounts, now)
@@ -303,32 +299,6 @@ class Scheduler:
             left += facts.gpus * (self._history.remaining_seconds(job, facts.ran_seconds) or 0.0)
         return left / max(1, int(self._kept.free.device_count.sum()))
 
-    def _rekey(self, now: float) -> None:
-        """Where keys change while jobs wait, let them be worked out anew, now and then: as of now, when it is their turn."""
-        waiting = self._kept.waiting
-        if self._shifts == {Shift.NEVER} or now < self._rekeyed_at + REKEY_SECONDS:
-            return
-        self._rekeyed_at = now
-        waiting.outdate()
-        for job_id in list(waiting) if Shift.ANYHOW in self._shifts else [j for j in self._to_rekey if j in waiting]:
-            self._work_out(job_id)
-        self._to_rekey.clear()
-
-    def _work_out(self, job_id: str) -> None:
-        """The key of one that waits, as of the last time at which keys were outdated."""
-        job = self._live[job_id]
-        policy = self._rules.policy_of(job.spec.queue)
-        self._kept.waiting.rekey(job_id, policy.key(Facts(job, None, self._rekeyed_at, self._history)))
-
-    def _work_out_before_change(self, jobs: Collection[str]) -> None:
-        """What their keys depend on is about to change: now they can still be had as of the last time; later they may be less."""
-        if Shift.UPWARD in self._shifts:
-            for job_id in jobs:
-                if job_id in self._kept.waiting:
-                    self._to_rekey[job_id] = None
-                    if self._kept.waiting.is_outdated(job_id):
-                        self._work_out(job_id)
-
     def _teach(self, job: Job) -> None:
         """Let the placer learn what is asked for here, each job once."""
         if self._taught is not None and job.id not in self._taught and not job.spec.pool:
@@ -338,9 +308,8 @@ class Scheduler:
 
     def _let_wait(self, job: Job, now: float) -> None:
         kept = self._kept
-        policy = self._rules.policy_of(job.spec.queue)
         sharer = kept.books.sharer(job.spec.queue, job.owner)
-        kept.waiting.add(job, sharer, kept.shapes.of(job.spec), policy.key(Facts(job, None, now, self._history)))
+        kept.waiting.add(job, sharer, kept.shapes.of(job.spec), kept.keys.of(job, now))
         self._newcomers[job.id] = None
 
     def _wait_no_more(self, job_id: str) -> None:
