@@ -85,10 +85,13 @@ def test_every_file_of_a_home_is_closed_but_those_that_are_listed(site: Server, 
     assert "0o2" in ran.stdout.split(), "a program has the mask that the server was started with"
     site.client.run("local", {"name": "fails", "command": ["sh", "-c", "exit 3"]})
     wait_until(lambda: site.client.details("local", "fails")["state"] == "FAILED")
+    site.client.run("local", {"name": "stays", "command": ["sh", "-c", "echo here; exec sleep 600"]})
+    wait_until(lambda: any(file.stat().st_size for file in site.home.glob("runs/local/stays.1/*/log.jsonl")))
     assert site.cli("backup", str(site.home / "backup.tar")).returncode == 0
     assert open_files(site.home) == []
     assert {"stoker.db", "server.log", "audit.log", "backup.tar"} <= {path.name for path in site.home.iterdir()}
-    assert list(site.home.glob("runs/local/*/*/log.jsonl"))
+    assert list(site.home.glob("runs/local/stays.1/*/log.jsonl")), "a log is there while its program runs"
+    site.client.cancel("local", "stays")
 
 
 def test_a_home_of_before_is_closed(tmp_path: Path) -> None:
