@@ -22,7 +22,7 @@ TORCH = """
 import sys, time, torch
 from torch.optim import optimizer as optimizers
 from torch.utils.data import DataLoader, TensorDataset, dataloader
-from stoker.frameworks.torch_steps import measure
+from stoker.frameworks.torch.optimizer_steps import measure
 torch.set_num_threads(1)
 loader = DataLoader(TensorDataset(torch.randn(6400, 16), torch.randn(6400, 1)), batch_size=32)
 model = torch.nn.Linear(16, 1)
@@ -60,7 +60,7 @@ for _ in range(int(sys.argv[1])):
 """
 KERAS = """
 import sys, time, keras, numpy as np, tensorflow as tf
-from stoker.frameworks.keras_steps import measure
+from stoker.frameworks.keras.fit_steps import measure
 tf.config.threading.set_intra_op_parallelism_threads(1)
 inputs, wanted = np.ones((6400, 512), "float32"), np.ones((6400, 1), "float32")
 layers = keras.layers

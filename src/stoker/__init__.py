@@ -30,9 +30,9 @@ _SDK = {
     "Progress": "stoker.client.uploads",
     "StokerError": "stoker.core.errors",
     "checkpoint": "stoker.checkpoint",
-    "step": "stoker.frameworks.steps",
-    "report": "stoker.frameworks.steps",
-    "reading": "stoker.frameworks.steps",
+    "step": "stoker.frameworks.metrics.meter",
+    "report": "stoker.frameworks.metrics.meter",
+    "reading": "stoker.frameworks.metrics.meter",
 }
 
 __all__ = ["__version__", *_SDK]

@@ -12,8 +12,8 @@ from stoker.client.jobs import jobs as jobs
 from stoker.client.submit import submit as submit
 from stoker.client.uploads import Progress as Progress
 from stoker.core.errors import StokerError as StokerError
-from stoker.frameworks.steps import reading as reading
-from stoker.frameworks.steps import report as report
-from stoker.frameworks.steps import step as step
+from stoker.frameworks.metrics.meter import reading as reading
+from stoker.frameworks.metrics.meter import report as report
+from stoker.frameworks.metrics.meter import step as step
 
 __version__: str

@@ -22,11 +22,11 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Optional, TypeVar
 
-from stoker.frameworks.checkpoints import Checkpoint
-from stoker.frameworks.cluster import cluster_of
-from stoker.frameworks.keeping import is_filled
-from stoker.frameworks.loops import Loops
-from stoker.frameworks.stored import checkpoints_at
+from stoker.frameworks.checkpointing.checkpoints import Checkpoint
+from stoker.frameworks.checkpointing.loops import Loops
+from stoker.frameworks.checkpointing.remote import checkpoints_at
+from stoker.frameworks.checkpointing.state import is_filled
+from stoker.frameworks.processes.cluster import cluster_of
 
 __all__ = ["Checkpoint", "State", "latest"]
 

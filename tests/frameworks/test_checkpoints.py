@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from stoker.frameworks.checkpoints import KEEP, MANIFEST, Checkpoints
-from stoker.frameworks.interval import FIRST_SECONDS, MOST_SECONDS, Rhythm, seconds_until_save
-from stoker.frameworks.parts import Write
-from stoker.frameworks.saving import Saving
-from stoker.frameworks.stored import StoredCheckpoints, checkpoints_at
-from stoker.frameworks.words import Refused
+from stoker.frameworks.checkpointing.checkpoints import KEEP, MANIFEST, Checkpoints
+from stoker.frameworks.checkpointing.interval import FIRST_SECONDS, MOST_SECONDS, Rhythm, seconds_until_save
+from stoker.frameworks.checkpointing.parts.part import Write
+from stoker.frameworks.checkpointing.remote import StoredCheckpoints, checkpoints_at
+from stoker.frameworks.checkpointing.saving import Saving
+from stoker.frameworks.messages import Refused
 
 Open = Callable[[Path], Checkpoints]
 
@@ -104,7 +104,7 @@ def test_where_there_is_no_room_the_one_before_is_kept(at: Open, tmp_path: Path)
 def test_whoever_is_killed_while_writing_leaves_the_one_before(at: Open, tmp_path: Path) -> None:
     save(at(tmp_path), 1)
     script = (
-        "import os, sys; from stoker.frameworks.stored import checkpoints_at\n"
+        "import os, sys; from stoker.frameworks.checkpointing.remote import checkpoints_at\n"
         "open(checkpoints_at(sys.argv[1]).begin(2, 'x') + '/weights', 'w').write('half'); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script, at(tmp_path).place]).returncode == -signal.SIGKILL

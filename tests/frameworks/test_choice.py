@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from stoker.frameworks.choice import choose_jax, choose_keras, choose_torch
-from stoker.frameworks.cluster import Cluster, cluster_of
-from stoker.frameworks.rates import Rates
-from stoker.frameworks.torch_source import check_devices
-from stoker.frameworks.words import Refused
+from stoker.frameworks.messages import Refused
+from stoker.frameworks.processes.choice import choose_jax, choose_keras, choose_torch
+from stoker.frameworks.processes.cluster import Cluster, cluster_of
+from stoker.frameworks.processes.learning_rates import Rates
+from stoker.frameworks.torch.source_checks import check_devices
 
 
 def a_cluster(processes: int = 1, devices: int = 0, **changes: Any) -> Cluster:

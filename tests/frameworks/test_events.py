@@ -9,7 +9,7 @@ import google_crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.frameworks.events import EventFile, crc32c
+from stoker.frameworks.metrics.event_files import EventFile, crc32c
 
 
 @given(st.binary())

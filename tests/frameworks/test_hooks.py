@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.frameworks.program import first_use
+from stoker.frameworks.entry.program_source import first_use
 from stoker.runtime.zipapp import HOOKS, build
 
 FAKE = """

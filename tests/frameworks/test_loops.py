@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler
 
 from stoker import checkpoint
-from stoker.frameworks.torch_parts import digest_of
+from stoker.frameworks.checkpointing.parts.torch_modules import digest_of
 
 EPOCHS = 3
 EXAMPLES = 48

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from stoker.frameworks.checkpoints import Checkpoint
-from stoker.frameworks.parts import Objects, Write
-from stoker.frameworks.saving import Saved, Saving
-from stoker.frameworks.stored import checkpoints_at
+from stoker.frameworks.checkpointing.checkpoints import Checkpoint
+from stoker.frameworks.checkpointing.parts.part import Objects, Write
+from stoker.frameworks.checkpointing.remote import checkpoints_at
+from stoker.frameworks.checkpointing.saving import Saved, Saving
 
 
 class Slow:

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from stoker.frameworks.checkpoints import MANIFEST
-from stoker.frameworks.site_system import SiteSystem, site_system
-from stoker.frameworks.stored import StoredCheckpoints, checkpoints_at
+from stoker.frameworks.checkpointing.checkpoints import MANIFEST
+from stoker.frameworks.checkpointing.remote import StoredCheckpoints, checkpoints_at
+from stoker.frameworks.checkpointing.site_file_system import SiteSystem, site_system
 from stoker.runtime.server import Server, Unacceptable, Unreachable
 from stoker.runtime.site_folder import Changed, SiteFolder
 from stoker.runtime.site_socket import SiteSocket

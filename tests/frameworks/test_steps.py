@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from stoker.frameworks.steps import FILE_NAME, LONGEST_SECONDS, MOST_VALUES, Meter
-from stoker.frameworks.torch_steps import size_of
+from stoker.frameworks.metrics.meter import FILE_NAME, LONGEST_SECONDS, MOST_VALUES, Meter
+from stoker.frameworks.torch.optimizer_steps import size_of
 
 
 class Hand:

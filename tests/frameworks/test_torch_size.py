@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stoker.frameworks import words
-from stoker.frameworks.torch_size import watch_size
+from stoker.frameworks import messages
+from stoker.frameworks.torch.dataset_size import watch_size
 
 PROGRAM = """
 class Data:
@@ -27,7 +27,7 @@ mean = 5 / len(data)
 def test_the_line_that_divides_is_told_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], processes: int, lines: int
 ) -> None:
-    words._said.clear()
+    messages._said.clear()
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
     told = {"watch": watch_size, "processes": processes}

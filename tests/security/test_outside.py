@@ -41,7 +41,7 @@ GOES_OUT |= {
     "websockets": set(),
 }
 """Modules that connect to elsewhere, and the rooms that may: the client to its server, a replica to its own."""
-PICKLES = {"frameworks/parts.py"}
+PICKLES = {"frameworks/checkpointing/parts/part.py"}
 """Runs within the job, as its program, and reads what that has written into its own directory."""
 
 MARSHALS = {"runtime/zipapp.py"}  # writes the code of our own runtime, and reads none

@@ -1,4 +1,4 @@
-"""How a job trains: its steps, from what its programs tell of them (frameworks/steps.py). Pure.
+"""How a job trains: its steps, from what its programs tell of them (frameworks/metrics/meter.py). Pure.
 
 Programs may tell anything, so what is no window is passed over. Thresholds: NVIDIA and Google call training input-bound from a
 third of its time on, and good below a tenth (tf.data, VLDB 2021; MLPerf Storage passes at 90 % utilisation).

@@ -31,7 +31,7 @@ LONGEST_UNSENT_SECONDS = 10.0
 
 _LATER = re.compile(r"(^|/)events\.out\.tfevents|\.(log|txt|csv|jsonl|out|err)$")
 _OWN = re.compile(r"(^|/)(state(-\d+)?|call-\d+)/(alone-\d+/)?\.?step-\d{9,}[./]")
-"""Checkpoints that Stoker's own code brings and sends (frameworks/stored.py)."""
+"""Checkpoints that Stoker's own code brings and sends (frameworks/checkpointing/remote.py)."""
 
 _PART = ".stoker-part"
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

@@ -15,7 +15,7 @@ from .sign_row import ANYWHERE, AS_EXIT_CODE
 from .sign_table import AGAIN
 from .signs import Found, find_sign, plain
 
-SEEN_FILE = "training.json"  # as frameworks/truth.py writes it
+SEEN_FILE = "training.json"  # as frameworks/verification.py writes it
 UNSEEN = "NOT_DISTRIBUTED"  # the sign of what cannot be verified
 
 _LITTLE_BYTES = 16 << 20

@@ -2,7 +2,7 @@
 
 The engine puts a request into the replica's folder; what is found goes the way of output, in a stream of its own. Stacks come
 from py-spy (no change to the program, which goes on meanwhile); the trace is made by the program's framework
-(frameworks/trace.py), and stays where the program can write: in the job's directory, or beside its beat.
+(frameworks/metrics/framework_trace.py), and stays where the program can write: in the job's directory, or beside its beat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .lines import Log
 
 STREAM = "profile"
 TRACE_REQUEST, TRACE_ANSWER = "trace.json", "trace-done.json"
-"""Beside the beat, as frameworks/trace.py has them."""
+"""Beside the beat, as frameworks/metrics/framework_trace.py has them."""
 
 MOST_SECONDS = 60.0
 _A_SECOND = 50  # samples

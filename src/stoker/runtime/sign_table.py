@@ -84,7 +84,7 @@ SIGNS: "tuple[Sign, ...]" = (
         CAUSE,
         (r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable", r"\bcudaErrorDevicesUnavailable\b"),
     ),
-    Sign("REFUSED", NEVER, CAUSE, (r"^stoker: refused: ",)),  # frameworks/words.py
+    Sign("REFUSED", NEVER, CAUSE, (r"^stoker: refused: ",)),  # frameworks/messages.py
     Sign(
         "CPU_BUILD",
         NEVER,

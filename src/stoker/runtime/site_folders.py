@@ -2,7 +2,7 @@
 
 Brought before the program begins; looked through while it runs, and what has changed is sent; at the end all of it. Where a
 job has several replicas, what others have sent is brought as well. Stoker's own checkpoints go through a socket, and count when
-the site has them (frameworks/site_system.py).
+the site has them (frameworks/checkpointing/site_file_system.py).
 """
 
 from __future__ import annotations

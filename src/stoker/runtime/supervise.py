@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
 _FULL_DISK_SECONDS = 0.5
-IN_STEP_FILE = "in_step"  # as frameworks/in_step.py writes it
+IN_STEP_FILE = "in_step"  # as frameworks/processes/in_step.py writes it
 
 
 class Supervisor:

@@ -8,7 +8,7 @@ import os
 import zipfile
 
 HOOK, HOOKS = "sitecustomize.py", "hooks"
-"""A folder in the archive: on a program's PYTHONPATH it has the program's frameworks adapted (frameworks/sitecustomize.py)."""
+"""A folder in the archive: on a program's PYTHONPATH it adapts the program's frameworks (frameworks/entry/sitecustomize.py)."""
 
 START = """import sys
 
@@ -34,11 +34,11 @@ def build(folder: str) -> str:
     for name in ("__init__.py", "checkpoint.py"):
         with open(os.path.join(house, name), "rb") as file:
             files[f"stoker/{name}"] = file.read()
-    for room in ("runtime", "frameworks"):
-        for name in sorted(os.listdir(os.path.join(house, room))):
-            if name.endswith(".py") and name not in ("__main__.py", "zipapp.py"):
-                with open(os.path.join(house, room, name), "rb") as file:
-                    files[f"stoker/{room}/{name}" if name != HOOK else f"{HOOKS}/{name}"] = file.read()
+    for path in sorted(_sources(house, "runtime") + _sources(house, "frameworks")):
+        name = os.path.basename(path)
+        if name not in ("__main__.py", "zipapp.py"):
+            with open(os.path.join(house, path), "rb") as file:
+                files[f"stoker/{path}" if name != HOOK else f"{HOOKS}/{name}"] = file.read()
     digest = hashlib.sha256(b"".join(n.encode() + b for n, b in files.items()) + importlib.util.MAGIC_NUMBER)
     path = os.path.join(folder, f"runtime-{digest.hexdigest()[:16]}.pyz")
     if not _is_whole(path, files):
@@ -51,6 +51,15 @@ def build(folder: str) -> str:
         os.chmod(part, 0o644)  # programs of other users load parts of it
         os.replace(part, path)
     return path
+
+
+def _sources(house: str, room: str) -> "list[str]":
+    """The Python files of a room and of the folders in it, as paths below the house."""
+    found = []
+    for folder, _, names in os.walk(os.path.join(house, room)):
+        below = os.path.relpath(folder, house).replace(os.sep, "/")
+        found += [f"{below}/{name}" for name in names if name.endswith(".py")]
+    return found
 
 
 def _is_whole(path: str, files: "dict[str, bytes]") -> bool:

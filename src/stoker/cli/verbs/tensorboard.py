@@ -66,7 +66,7 @@ def event_folder(details: Mapping[str, Any], training: Mapping[str, Any]) -> Ite
 
 def _write_events(folder: Path, training: Mapping[str, Any]) -> None:
     """The steps that the server knows, as event files: each replica is a run."""
-    from stoker.frameworks.events import EventFile
+    from stoker.frameworks.metrics.event_files import EventFile
 
     for replica in training["replicas"]:
         file = EventFile(str(folder / replica["replica"]))

@@ -29,7 +29,7 @@ from .schemas.words import Name, Project, asks
 router = a_router("jobs")
 
 SEED = "STOKER_SEED"
-"""What chance begins with where a program is distributed; without it the job's id (frameworks/cluster.py)."""
+"""What chance begins with where a program is distributed; without it the job's id (frameworks/processes/cluster.py)."""
 
 
 @router.post("/projects/{project}/jobs/{name}:rehearse", responses=declares(JobDetails, 400, 404, 409, 503))

@@ -1,0 +1,1 @@
+"""JAX: processes that meet before the program computes."""

@@ -1,0 +1,1 @@
+"""Keras 3 and tf_keras: `fit` on several devices and machines, its steps, parameter servers."""

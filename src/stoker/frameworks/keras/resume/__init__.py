@@ -1,0 +1,1 @@
+"""Keras' `fit` that goes on where it was interrupted: on TensorFlow, JAX, PyTorch, and in tf_keras."""

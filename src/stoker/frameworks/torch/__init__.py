@@ -1,0 +1,1 @@
+"""PyTorch: loops for one device on several, processes for GPUs, steps."""
