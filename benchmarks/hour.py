@@ -18,7 +18,6 @@ import psutil
 
 from stoker.clock import ManualClock
 from stoker.control.enact import Enact, Runtimes
-from stoker.control.live import LiveWorld
 from stoker.control.loop import Loop
 from stoker.core.changes import Submit
 from stoker.core.ids import attempt_id, job_id
@@ -28,6 +27,7 @@ from stoker.core.spec import Group, JobSpec, Machine, Program
 from stoker.core.states import ReplicaState
 from stoker.engines.fake import FakeEngine
 from stoker.engines.virtual import declared_nodes
+from stoker.insight.live_world import LiveWorld
 from stoker.kinds.training import Training
 from stoker.scheduling.rules import rules_of
 from stoker.store.files import Files

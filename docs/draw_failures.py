@@ -1,9 +1,9 @@
-"""docs/failures.md, from scheduling/failures.py and runtime/sign_table.py."""
+"""docs/failures.md, from scheduling/failures.py and runtime/signature_table.py."""
 
 from __future__ import annotations
 
 from docs.markdown import page, table
-from stoker.runtime.sign_table import AGAIN, EFFECTS
+from stoker.runtime.signature_table import AGAIN, EFFECTS
 from stoker.scheduling.failures import FAILURES
 
 _AGAIN = {

@@ -21,7 +21,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"core", "setting_types"}),
     frozenset({"hardware", "gpu", "runtime", "frameworks", "config", "registry", "clock"}),
     frozenset({"scheduling", "store", "engines", "kinds", "client", "checkpoint"}),
+    frozenset({"site"}),
     frozenset({"control"}),
+    frozenset({"insight"}),
     frozenset({"api", "console", "simulate"}),
     frozenset({"app"}),
     frozenset({"server"}),
@@ -221,7 +223,7 @@ def is_stdlib(found: Import) -> bool:
 
 def test_only_app_and_up_tie_the_rooms() -> None:
     """Who imports app.py knows every room; that is the server alone, which `stoker up` runs."""
-    for room, user in (("app", "server.py"), ("server", "cli/verbs/up.py")):
+    for room, user in (("app", "server/run.py"), ("server", "cli/verbs/up.py")):
         users = {f.file.relative_to(SOURCE).as_posix() for f in OWN_IMPORTS if f.room == room and home_of(f) != room}
         assert users == {user}
 

@@ -15,9 +15,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from stoker.client.client import Client
-from stoker.control.site_file import read_file
 from stoker.engines.ray.clusters.node_types import node_type
 from stoker.engines.ray.processes import HEAD, cluster_file, end_tree
+from stoker.site.site_file import read_file
 
 HERE = Path(__file__).parent
 ADDRESS = "127.0.0.2:6389"

@@ -13,19 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.api.auth import Tokens, read_or_make_tokens
-from stoker.api.bell import Bell
+from stoker.api.notifier import Notifier
 from stoker.api.rendezvous import Rendezvous
 from stoker.api.services import Services
 from stoker.clock import Clock, ForwardClock, SystemClock
 from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
-from stoker.control.live import LiveWorld
 from stoker.control.loop import Loop
-from stoker.control.queue import Queue
 from stoker.control.queue_limit import QueueLimit
 from stoker.control.replica_limits import limits_of
-from stoker.control.site_file import read_site
 from stoker.control.unknown import Unknown
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
@@ -39,10 +36,13 @@ from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.device import Driver
+from stoker.insight.live_world import LiveWorld
+from stoker.insight.queue_view import Queue
 from stoker.registry import load, names
 from stoker.runtime.zipapp import build as build_runtime
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
+from stoker.site.site_file import read_site
 from stoker.store.base import Store
 from stoker.store.files import Files, has_cloud_credentials
 from stoker.store.logs import Logs
@@ -56,15 +56,6 @@ if TYPE_CHECKING:
     from stoker.engines.ray.hosts.head import Head
     from stoker.engines.ray.hosts.watch import HostWatch
 
-MOST_FILES = 65_536
-GARBAGE_THRESHOLD = 10_000
-"""So many new objects that others refer to, before the youngest are looked through."""
-
-SWITCH_SECONDS = 0.001
-"""So long one thread keeps the interpreter while another waits for it. By default five times as long: a request goes from thread
-to thread, and each row of a database is a chance to wait."""
-
-_M_ARENA_MAX = -8  # malloc.h of glibc
 CLOCK_SECONDS = 60.0
 """By so much the clocks of two machines may differ before anybody is told."""
 
@@ -217,9 +208,9 @@ def _tied(
         own = (unknown.problem(), room.problem(home), _clock_problem(ahead_seconds))
         return [*filter(None, (*own, *of_engines, *of_hosts))]
 
-    bell = Bell()
-    store.listen(bell.ring)
-    logs.listen(bell.ring_for)
+    notifier = Notifier()
+    store.listen(notifier.notify)
+    logs.listen(notifier.notify_for)
     services = Services(
         config=config,
         store=store,
@@ -247,8 +238,8 @@ def _tied(
         unknown=unknown,
         leases=loop.leases,
         isolation=isolation,
-        bell=bell,
-        rendezvous=Rendezvous(bell),
+        notifier=notifier,
+        rendezvous=Rendezvous(notifier),
         leads=leads,
         tokens=tokens.book,
     )

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from stoker.api.bell import Bell
+from stoker.api.notifier import Notifier
 from stoker.api.rendezvous import Rendezvous
 from stoker.core.errors import Conflict
 
@@ -30,14 +30,14 @@ def run(look: Look, waiters: int, *, seconds: float = 30.0, rings: int = 0, clos
     """What so many are told who wait together."""
 
     async def meet() -> list[object]:
-        bell = Bell()
-        bell.attach()
-        bell.closed = closed
-        rendezvous = Rendezvous(bell)
+        notifier = Notifier()
+        notifier.attach()
+        notifier.closed = closed
+        rendezvous = Rendezvous(notifier)
         waiting = [asyncio.create_task(rendezvous.wait("a", "j", look, seconds)) for _ in range(waiters)]
         for _ in range(rings):
             await asyncio.sleep(0)
-            bell.ring()
+            notifier.notify()
         found = await asyncio.gather(*waiting, return_exceptions=True)
         assert not rendezvous._meetings
         return list(found)

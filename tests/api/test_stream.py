@@ -111,10 +111,10 @@ def test_it_ends_with_the_server(http: TestClient, stoker: Stoker) -> None:
     run(http)
 
     async def story() -> list[str]:
-        stoker.services.bell.attach()
+        stoker.services.notifier.attach()
         stream = follow(stoker.services, "p/r", logs=True, after=0, to_end=True)
         first = await anext(stream)
-        stoker.services.bell.close()
+        stoker.services.notifier.close()
         return [first, *[line async for line in stream]]
 
     assert [json.loads(line)["kind"] for line in asyncio.run(story())] == ["state"]

@@ -15,20 +15,20 @@ from fastapi import FastAPI
 from stoker.api.app import routes
 from stoker.api.audit import Audit
 from stoker.api.auth import Guard, Tokens, read_or_make_tokens
-from stoker.api.bell import Bell
+from stoker.api.notifier import Notifier
 from stoker.api.rendezvous import Rendezvous
 from stoker.api.services import Services
 from stoker.clock import Clock
 from stoker.config import Config, read_config
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
-from stoker.control.live import LiveWorld
 from stoker.control.loop import WRITER, Loop
-from stoker.control.queue import Queue
 from stoker.control.unknown import Unknown
 from stoker.core.changes import Change
 from stoker.core.site import Site
 from stoker.engines.local.isolation import LEVEL_0
+from stoker.insight.live_world import LiveWorld
+from stoker.insight.queue_view import Queue
 from stoker.kinds.training import Training
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
@@ -175,8 +175,8 @@ class Server:
                 enact=enact,
                 clock=clock,
             )
-            bell = Bell()
-            bell.closed = True  # nobody is kept on the line: a long poll is answered at once, and asked again
+            notifier = Notifier()
+            notifier.closed = True  # nobody is kept on the line: a long poll is answered at once, and asked again
             objects = Objects(files, home)
             self.services = Services(
                 config=config,
@@ -201,8 +201,8 @@ class Server:
                 live=LiveWorld(self.store),
                 tokens=tokens.book,
                 unknown=Unknown(home=home, store=self.store, logs=self.logs, engines={}),
-                bell=bell,
-                rendezvous=Rendezvous(bell),
+                notifier=notifier,
+                rendezvous=Rendezvous(notifier),
             )
             self.loop._term = self.store.lead("simulated")
         except BaseException:

@@ -103,8 +103,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="devices are given back twice",
         file="scheduling/scheduler.py",
-        old="            kept.runners.discard(attempt.id)\n        elif attempt.state in STOPPABLE",
-        new="            kept.runners.discard(attempt.id)\n            kept.free.release(job.spec, attempt)\n"
+        old="            state.runners.discard(attempt.id)\n        elif attempt.state in STOPPABLE",
+        new="            state.runners.discard(attempt.id)\n            state.free.release(job.spec, attempt)\n"
         "        elif attempt.state in STOPPABLE",
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="quotas are not looked at",
-        file="scheduling/books.py",
+        file="scheduling/usage.py",
         old="            if asked and not self._may_hold(",
         new="            if False and not self._may_hold(",
     ),

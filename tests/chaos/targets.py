@@ -24,15 +24,15 @@ from stoker.api.filters import read_filter
 from stoker.app import Stoker, build
 from stoker.client.job_file import read_job_file
 from stoker.config import read_config
-from stoker.control.site_file import parse_site
 from stoker.core.changes import Open
 from stoker.core.errors import StokerError
 from stoker.core.job import Attempt, Placement, Replica, Request
 from stoker.core.spec import Program
-from stoker.engines.local.log_file import read_log
+from stoker.engines.local.replica_log import read_log
 from stoker.gpu.drivers.fake import FakeDriver
 from stoker.runtime.archive import unpack_source
 from stoker.runtime.errors import CannotStart
+from stoker.site.site_file import parse_site
 from stoker.store.log_file import read_lines
 from tests.api.bodies import PACKAGE
 from tests.builders import a_spec

@@ -398,7 +398,7 @@ def test_what_a_start_takes_is_learned(house: House) -> None:
         house.clock.advance(12.0)
         house.engine.set(f"p/{name}.1", ReplicaState.UP)
         house.tick()
-    assert house.loop._scheduler.kept.history.overhead_seconds(30.0) == 12.0
+    assert house.loop._scheduler.state.history.overhead_seconds(30.0) == 12.0
 
 
 def test_a_job_of_a_round_that_failed_is_learned_from(house: House, tmp_path: Path) -> None:

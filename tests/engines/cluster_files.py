@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stoker.control.site_file import parse_site
 from stoker.core.copies import replace
 from stoker.core.site import Site
 from stoker.engines.ray.clusters.base import Options
 from stoker.engines.ray.clusters.text import heading, text_of
 from stoker.registry import load
+from stoker.site.site_file import parse_site
 
 SITE = """
 [pools.t4x4]

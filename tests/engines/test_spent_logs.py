@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.engines.local.log_file import last_number
+from stoker.engines.local.replica_log import last_number
 from stoker.engines.local.spent_logs import SpentLogs
 from stoker.runtime.folder import Folder
 

@@ -18,8 +18,8 @@ from stoker.api.dialects.native.schemas import costs
 from stoker.client import embedded
 from stoker.client.client import Client
 from stoker.config import read_config
-from stoker.control.site_file import parse_site
 from stoker.engines.ray.clusters.node_types import node_type
+from stoker.site.site_file import parse_site
 from tests.api.test_openapi import conforms
 from tests.conftest import Server, wait_until
 from tests.ray_cluster import RayCluster

@@ -22,7 +22,7 @@ from stoker.core.world import World, apply
 from stoker.store.sql import SqlStore
 from tests.builders import a_house, a_node
 
-SIGNS = st.sampled_from(["", "", "MISSING_MODULE", "GPU_ECC", "NO_SPACE", "PEER_GONE", "FROM_THE_FUTURE"])
+SIGNATURES = st.sampled_from(["", "", "MISSING_MODULE", "GPU_ECC", "NO_SPACE", "PEER_GONE", "FROM_THE_FUTURE"])
 EXIT_CODES = st.sampled_from([1, 3, 6, 11, 134, 137, 139, 143, 255])
 
 
@@ -67,11 +67,11 @@ class ControlPlane(RuleBasedStateMachine):
     def replicas_go_on(self, data: st.DataObject, state: ReplicaState) -> None:
         self._set(data, state)
 
-    @rule(data=st.data(), code=EXIT_CODES, sign=SIGNS)
+    @rule(data=st.data(), code=EXIT_CODES, sign=SIGNATURES)
     def replica_fails(self, data: st.DataObject, code: int, sign: str) -> None:
         self._set(data, ReplicaState.FAILED, code, sign=sign)
 
-    @rule(data=st.data(), standing=st.sampled_from(Standing), sign=SIGNS)
+    @rule(data=st.data(), standing=st.sampled_from(Standing), sign=SIGNATURES)
     def replica_stands_still(self, data: st.DataObject, standing: Standing, sign: str) -> None:
         self._set(data, ReplicaState.UP, 1 if standing is Standing.HELD else None, sign=sign, standing=standing)
 
@@ -172,7 +172,7 @@ class ControlPlane(RuleBasedStateMachine):
 
     @invariant()
     def the_engine_agrees_on_what_is_busy(self) -> None:
-        """A device that the engine still has in use is not free in the books."""
+        """A device that the engine still has in use is not free in the usage."""
         world = self.store.world()
         for attempt, gang in self.house.engine._gangs.items():
             if gang.devices and set(gang.states.values()) - FINAL_REPLICA_STATES:

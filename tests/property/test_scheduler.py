@@ -20,13 +20,13 @@ from stoker.core.site import Backfill, Preemption, Queue, Quota, Site, Victims
 from stoker.core.spec import ANY_ACCELERATOR, WHOLE_DEVICE_MILLI
 from stoker.core.states import AttemptState, JobState, ReplicaState, Wish
 from stoker.core.world import World, apply
-from stoker.scheduling.books import amounts_of
 from stoker.scheduling.decide import decide
 from stoker.scheduling.free import Free
 from stoker.scheduling.plan import Plan
 from stoker.scheduling.rules import rules_of
 from stoker.scheduling.scheduler import Scheduler
 from stoker.scheduling.shapes import of_type
+from stoker.scheduling.usage import amounts_of
 from tests.builders import a_job, a_node
 
 QUANTUM_SECONDS = 20.0
@@ -190,9 +190,11 @@ class Cluster(RuleBasedStateMachine):
         """One that has kept nothing but what is promised."""
         made = Scheduler(self.rules, history=self.scheduler._history)
         made.order(self.world, self.now)  # it has read all that there is
-        made.kept.claims = dict(self.scheduler.kept.claims)
+        made.state.claims = dict(self.scheduler.state.claims)
         if not self.scheduler._nodes_changed:
-            made.kept.reservations = {job: r for job, r in self.scheduler.kept.reservations.items() if self.waits(job)}
+            made.state.reservations = {
+                job: r for job, r in self.scheduler.state.reservations.items() if self.waits(job)
+            }
         return made
 
     def waits(self, job: str) -> bool:
@@ -283,11 +285,11 @@ class Cluster(RuleBasedStateMachine):
 
     def could_run(self, job: Job) -> bool:
         """On one type of accelerator at least."""
-        queue, books = self.rules.queue(job.spec.queue), self.scheduler.kept.books
+        queue, usage = self.rules.queue(job.spec.queue), self.scheduler.state.usage
         ways = [of_type(job.spec, name) for name in ("T4", "V100")]
         wants = job.spec.groups[0].machine.accelerator_choices
         return any(
-            books.ever_exceeds(queue, amounts_of(way)) is None
+            usage.ever_exceeds(queue, amounts_of(way)) is None
             for name, way in zip(("T4", "V100"), ways, strict=True)
             if not job.spec.accelerator_milli or not wants or name in wants
         )

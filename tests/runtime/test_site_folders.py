@@ -13,7 +13,7 @@ from stoker.runtime import site_folders
 from stoker.runtime.errors import CannotStart
 from stoker.runtime.site_folders import SiteFolders
 from tests.conftest import wait_until
-from tests.frameworks.test_site_system import Site
+from tests.frameworks.checkpointing.test_site_file_system import Site
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from stoker.core.errors import Conflict
 from stoker.core.spec import Limits, Retry
 from stoker.core.states import FATE, AttemptState, Cause, Fate, JobState, ReplicaState, Standing
 from stoker.runtime.exits import PERMANENT, exit_class
-from stoker.runtime.sign_row import NEVER
-from stoker.runtime.sign_table import AGAIN, EFFECTS, SIGNS
+from stoker.runtime.signature_row import NEVER
+from stoker.runtime.signature_table import AGAIN, EFFECTS, SIGNATURES
 from stoker.scheduling.doctor import Again, Diagnosis, decision, diagnose, is_infra
 from stoker.scheduling.failures import FAILURES, Blame, of_exit_code
 from tests.builders import House, a_house
@@ -234,7 +234,7 @@ def test_the_tables_agree() -> None:
     assert hardware and all(is_infra(code) and AGAIN[code] != NEVER for code in hardware)
     assert not any(is_infra(code) for code in (*EFFECTS, "CUDA_OOM", "NO_SPACE", "", "FROM_THE_FUTURE"))
     assert is_infra("DISK_FULL") and is_infra("DRIVER_MISMATCH")
-    for sign in SIGNS:
+    for sign in SIGNATURES:
         assert sign.again == AGAIN[sign.code], "one code, one word about trying again"
         assert sign.again != NEVER or FAILURES[sign.code].blame is Blame.PROGRAM, sign.code
 

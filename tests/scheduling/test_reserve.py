@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.core.spec import Limits
 from stoker.core.world import World
-from stoker.scheduling.ends import Ends
+from stoker.scheduling.expected_ends import ExpectedEnds
 from stoker.scheduling.free import Free
 from stoker.scheduling.history import History
 from stoker.scheduling.placers.best_fit import BestFit
@@ -27,7 +27,7 @@ def world(**limits: float) -> World:
 def ask(found: World, gpus: int, workers: int = 0) -> Reservation | None:
     job, free = a_job("head", gpus=gpus, workers=workers), Free.of(found)
     before = free.milli.tolist()
-    ends = Ends(History())
+    ends = ExpectedEnds(History())
     for attempt in found.attempts.values():
         ends.follow(found.jobs[attempt.job], attempt)
     reservation = reserve(job, found, free, BestFit(), ends, 10.0)

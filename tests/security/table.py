@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from stoker.api.app import make_app, routes
 from stoker.api.auth import Guard, allowed_hosts
-from stoker.api.rates import WrongTokens
+from stoker.api.rate_limits import WrongTokens
 from stoker.app import Stoker
 
 BASE = "http://127.0.0.1:7077"

@@ -25,7 +25,7 @@ _OF_PATHS = frozenset(
 OWN_FILES = {
     "api/audit.py": "audit.log",
     "api/auth.py": "token and replica.key",
-    "control/site_file.py": "site.toml, the admin's",
+    "site/site_file.py": "site.toml, the admin's",
     "control/unknown.py": "runs/ and logs/, by their names; unknown-…",
     "store/backup.py": "the home's own files, and the backup",
     "store/ballast.py": "ballast.bin",

@@ -110,7 +110,7 @@ def served(stoker: Stoker) -> Iterator[Served]:
     wait_until(lambda: server.started)
     yield Served(port, stoker.tokens.token)
     server.should_exit = True
-    stoker.services.bell.closed = True
+    stoker.services.notifier.closed = True
     thread.join(10)
     listening.close()
     assert not HastyProtocol.silent, "a connection that is gone is still counted"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.control.outlook import Holder, Interval, Start
+from stoker.insight.outlook import Holder, Interval, Start
 from stoker.simulate.agreed import agreed
 
 NOW = 1000.0

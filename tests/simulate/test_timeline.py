@@ -9,7 +9,7 @@ from stoker.core.node import Node, NodeState
 from stoker.core.site import Backfill, Site
 from stoker.simulate.cluster import nodes_of_text
 from stoker.simulate.fragments import Fragments, typical_of
-from stoker.simulate.steps import Steps
+from stoker.simulate.step_function import Steps
 from stoker.simulate.timeline import Timeline, timeline
 from tests.builders import a_job, a_spec, an_attempt
 from tests.simulate.traces_by_hand import BLOCKED, run

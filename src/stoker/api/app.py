@@ -20,7 +20,7 @@ from .audit import Audit
 from .auth import Guard, Tokens
 from .errors import on_bad_parameter, on_disconnect, on_http_error, on_os_error, on_stoker_error, on_unexpected_error
 from .pools import Pools
-from .rates import Requests, UnderWay
+from .rate_limits import Requests, UnderWay
 from .services import Services
 from .standing_by import StandingBy
 
@@ -44,7 +44,7 @@ def routes(services: Services) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        services.bell.attach()
+        services.notifier.attach()
         yield
 
     app = FastAPI(

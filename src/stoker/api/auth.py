@@ -31,7 +31,7 @@ from stoker.store.tokens import TokenBook, digest
 from .access import Access, check_path
 from .audit import Audit
 from .errors import error_response
-from .rates import Requests, UnderWay, WrongTokens
+from .rate_limits import Requests, UnderWay, WrongTokens
 
 REPLICA_PREFIX = "/stoker/replica/v1/"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")

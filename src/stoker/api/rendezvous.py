@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 
-from .bell import Bell, wait
+from .notifier import Notifier, wait
 
 LOOK_SECONDS = 1.0
 LEAST_PAUSE_SECONDS = 0.005
@@ -28,8 +28,8 @@ class _Meeting:
 class Rendezvous:
     """For the event loop alone. What is found is kept until the last of those who wait has it."""
 
-    def __init__(self, bell: Bell) -> None:
-        self._bell = bell
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
         self._meetings: dict[str, _Meeting] = {}
 
     async def wait(self, key: str, job: str, look: Callable[[], bytes], seconds: float) -> bytes:
@@ -54,9 +54,9 @@ class Rendezvous:
 
     async def _look(self, job: str, look: Callable[[], bytes]) -> bytes:
         while True:
-            ring = self._bell.next(job)
+            ring = self._notifier.next(job)
             found = await run_in_threadpool(look)
-            if found or self._bell.closed:
+            if found or self._notifier.closed:
                 ring.cancel()
                 return found
             await wait(ring, LOOK_SECONDS)

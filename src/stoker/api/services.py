@@ -16,15 +16,15 @@ from stoker.config import Config
 from stoker.control.commands import Commands
 from stoker.control.leading import not_leading
 from stoker.control.leases import Leases
-from stoker.control.live import LiveWorld
-from stoker.control.outlook import Outlooks
-from stoker.control.queue import Queue
 from stoker.control.unknown import Unknown
 from stoker.core.errors import BadSpec, NotFound, StokerError, TooLarge, UnsupportedType, Violation
 from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.engines.local.isolation import Isolation
 from stoker.engines.local.pythons import find_uv, surroundings
+from stoker.insight.live_world import LiveWorld
+from stoker.insight.outlook import Outlooks
+from stoker.insight.queue_view import Queue
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs
@@ -33,7 +33,7 @@ from stoker.store.objects.uploads import Uploads
 from stoker.store.tokens import TokenBook
 
 from .access import Access
-from .bell import Bell
+from .notifier import Notifier
 from .rendezvous import Rendezvous
 from .translation import SiteRules
 from .turns import Turns
@@ -61,7 +61,7 @@ class Services:
     engines: dict[str, Engine]
     leases: Leases
     isolation: Isolation
-    bell: Bell
+    notifier: Notifier
     rendezvous: Rendezvous
     tokens: TokenBook
     unknown: Unknown

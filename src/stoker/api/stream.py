@@ -28,8 +28,8 @@ from stoker.core.states import FINAL_JOB_STATES, JobState, ReplicaState
 from stoker.store.base import Listed
 from stoker.store.log_file import LogLine
 
-from .bell import wait
 from .download import Pace
+from .notifier import wait
 from .services import Services
 
 NDJSON = "application/x-ndjson"
@@ -77,7 +77,7 @@ async def follow(site: Services, job: str, *, logs: bool, after: int, to_end: bo
     told: dict[str, Any] = {}
     pace = Pace()
     while True:
-        ring = site.bell.next(job)
+        ring = site.notifier.next(job)
         listed = await in_thread(site.store.job, job)
         now = state_event(listed)
         if now != told:
@@ -96,7 +96,7 @@ async def follow(site: Services, job: str, *, logs: bool, after: int, to_end: bo
         if listed.job.state in FINAL_JOB_STATES:
             yield _line(end_event(listed.job, listed.attempt))
             return
-        if not to_end or site.bell.closed:
+        if not to_end or site.notifier.closed:
             return
         if not await wait(ring, KEEP_ALIVE_SECONDS):
             yield "\n"
@@ -106,7 +106,7 @@ async def lines(site: Services, job: str, wanted: Wanted, *, after: int, to_end:
     """The wanted lines after a position; with `to_end` also those that are still to come, and then how the job ended."""
     pace = Pace()
     while True:
-        ring = site.bell.next(job)
+        ring = site.notifier.next(job)
         listed = await in_thread(site.store.job, job)  # before its lines: of one that has ended they are all there
         before = -1
         while after > before:
@@ -123,7 +123,7 @@ async def lines(site: Services, job: str, wanted: Wanted, *, after: int, to_end:
         if to_end and listed.job.state in FINAL_JOB_STATES:
             yield _line(end_event(listed.job, listed.attempt))
             return
-        if not to_end or site.bell.closed:
+        if not to_end or site.notifier.closed:
             return
         if not await wait(ring, KEEP_ALIVE_SECONDS):
             yield "\n"

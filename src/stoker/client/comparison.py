@@ -9,7 +9,7 @@ SAME_SPEED = 0.9
 """Whoever has at least this part of another's speed is as quick: short measurements scatter by as much."""
 
 INPUT_BOUND = 1 / 3
-"""From such a share of its time on, a training waits for data above all (control/steps.py)."""
+"""From such a share of its time on, a training waits for data above all (insight/training_steps.py)."""
 
 EPOCH, EXAMPLES, STEPS = "epoch", "million examples", "1000 steps"
 

@@ -12,13 +12,12 @@ from stoker.core.job import Job
 from stoker.core.node import Node
 from stoker.core.site import Queue
 from stoker.core.spec import Group, JobSpec
-from stoker.scheduling.books import Books, amounts_of, is_definite
 from stoker.scheduling.decide import ever_fits, least_usd_per_hour
 from stoker.scheduling.explain import nearest_shape, wanted
 from stoker.scheduling.rules import Rules
+from stoker.scheduling.usage import Usage, amounts_of, is_definite
+from stoker.site.toml_tables import nearest
 from stoker.store.files import Files
-
-from .site_table import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +103,12 @@ def check_quota(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) 
     queue = queues[spec.queue]
     if not queue.quotas:
         return
-    books = Books(rules.site, ())
+    usage = Usage(rules.site, ())
     types = {node.accelerator for node in nodes if node.accelerator and not node.pool}
-    limit = _limit(spec, queue, books, types)
+    limit = _limit(spec, queue, usage, types)
     if limit is None:
         return
-    others = [one.name for one in queues.values() if _limit(spec, one, books, types) is None]
+    others = [one.name for one in queues.values() if _limit(spec, one, usage, types) is None]
     hint = f"the queue {' or '.join(others)} could" if others else f"ask for at most {limit.most_milli / 1000:g}"
     most = f"of {limit.resource} it may hold {limit.most_milli / 1000:g}"
     borrowed = ", with all that it may borrow" if queue.cohort else ""
@@ -132,16 +131,16 @@ def check_budget(project: str, job: Job, nodes: Sequence[Node], rules: Rules, fi
         )
 
 
-def _limit(spec: JobSpec, queue: Queue, books: Books, types: Iterable[str]) -> _Limit | None:
+def _limit(spec: JobSpec, queue: Queue, usage: Usage, types: Iterable[str]) -> _Limit | None:
     """The limit of the queue that the gang is beyond, whatever the devices are that it may choose from."""
     amounts = amounts_of(spec)
     for resource in sorted(queue.quotas):
-        most = books.most(queue, resource)
+        most = usage.most(queue, resource)
         if most is not None and amounts.get(resource, 0) > most:
             return _Limit(resource, most)
     free = [g for g in spec.groups if g.machine.accelerator_milli and not is_definite(g.machine.accelerator)]
     choices = {group.role: group.machine.accelerator_choices or tuple(types) for group in free}
-    rooms = {name: _room(queue, books, name, spec.region) for names in choices.values() for name in names}
+    rooms = {name: _room(queue, usage, name, spec.region) for names in choices.values() for name in names}
     for group in free:
         most_of_one = max((rooms[name] for name in choices[group.role]), default=0)
         if group.machine.accelerator_milli > most_of_one:
@@ -152,9 +151,9 @@ def _limit(spec: JobSpec, queue: Queue, books: Books, types: Iterable[str]) -> _
     return None
 
 
-def _room(queue: Queue, books: Books, accelerator: str, region: str) -> float:
+def _room(queue: Queue, usage: Usage, accelerator: str, region: str) -> float:
     """How much of an accelerator a queue could hold there."""
-    found = (books.most(queue, accelerator), books.most(queue, f"{accelerator}@{region}"))
+    found = (usage.most(queue, accelerator), usage.most(queue, f"{accelerator}@{region}"))
     return min((most for most in found if most is not None), default=math.inf)
 
 

@@ -199,7 +199,7 @@ class Loop:
                 self._breathe(time.monotonic() - started)
                 self._bell.wait(self._pause())
             else:
-                self._stopping.wait(LOOK_SECONDS)  # not for the bell, which rings for whatever else fails as well
+                self._stopping.wait(LOOK_SECONDS)  # not for the notifier, which rings for whatever else fails as well
 
     def _look_around(self) -> None:
         """Read the world, and write what the nodes are."""

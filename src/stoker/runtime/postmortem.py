@@ -7,13 +7,13 @@ import signal
 import tempfile
 from typing import Any, Dict, Iterable, Optional
 
+from .failure_signatures import Found, find_signature, plain
 from .kernel import Kernel
 from .lines import Log
 from .program import Ended
 from .sandbox import Sandbox
-from .sign_row import ANYWHERE, AS_EXIT_CODE
-from .sign_table import AGAIN
-from .signs import Found, find_sign, plain
+from .signature_row import ANYWHERE, AS_EXIT_CODE
+from .signature_table import AGAIN
 
 SEEN_FILE = "training.json"  # as frameworks/verification.py writes it
 UNSEEN = "NOT_DISTRIBUTED"  # the sign of what cannot be verified
@@ -27,7 +27,7 @@ def examine(ended: Ended, log: Log, kernel: Kernel, pid: int, devices: str, fold
     """The sign of a program's failure, and the line that shows it."""
     was_killed = ended.code == -signal.SIGKILL and not ended.was_stopped
     told = kernel.evidence(pid, devices, was_killed=was_killed)
-    found = find_sign(log.last_output, log.last_errors, told, code=ended.code)
+    found = find_signature(log.last_output, log.last_errors, told, code=ended.code)
     if ended.out_of_memory and found.sign not in _MEMORY_SIGNS:
         return Found("HOST_OOM", "the kernel killed it for memory")
     if found.sign in ("", "NO_SPACE") and ended.code not in (-signal.SIGTERM, -signal.SIGKILL):
@@ -67,7 +67,7 @@ def unverified(request: Dict[str, Any], beat_folder: str) -> str:
 
 def examine_text(text: str) -> Found:
     """The sign of what kept a program from starting."""
-    return find_sign([], text.splitlines())
+    return find_signature([], text.splitlines())
 
 
 def is_effect(sign: str) -> bool:

@@ -8,7 +8,6 @@ import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from . import cgroups, own_archive
-from .ends import MOST_ALIKE, End, Ends, place_of
 from .errors import MAY_PASS, CannotStart, complain
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
 from .folder import Folder
@@ -20,9 +19,10 @@ from .ports import reserve
 from .priority import be_supervisor
 from .processes import become_reaper, descendants
 from .program import Ended, Program
+from .repeated_ends import MOST_ALIKE, End, Ends, place_of
 from .sandbox import Sandbox
 from .server import Refused, Server
-from .steps import FILE_NAME, StepsFile
+from .steps_file import FILE_NAME, StepsFile
 from .umask import close_files
 from .variables import variables_of_program
 from .wiring import Cluster, wiring

@@ -10,9 +10,9 @@ from stoker.core.site import Victims
 from stoker.core.world import World
 
 from .base import Facts
-from .books import Amounts
-from .kept import Kept
 from .runners import Kind
+from .scheduler_state import SchedulerState
+from .usage import Amounts
 
 MOST_CANDIDATES = 2000
 """Attempts that are considered for one job: more would make one decision slow."""
@@ -30,12 +30,12 @@ _MAY_GO = {
 class Candidates:
     """Those whose places one that waits may have."""
 
-    def __init__(self, kept: Kept, world: World, now: float) -> None:
-        self._rules = kept.rules
-        self._books = kept.books
-        self._history = kept.history
-        self._runners = kept.runners
-        self._shapes = kept.shapes
+    def __init__(self, state: SchedulerState, world: World, now: float) -> None:
+        self._rules = state.rules
+        self._usage = state.usage
+        self._history = state.history
+        self._runners = state.runners
+        self._shapes = state.shapes
         self._world = world
         self._now = now
         self.spared_until = (
@@ -49,7 +49,7 @@ class Candidates:
         waiter = Facts(job, None, self._now, self._history)
         mine, runners = self._rules.queue(job.spec.queue), self._runners
         runners.refresh(self._world, self._now)
-        lends = bool(mine.cohort) and self._books.is_within_its_own(mine, amounts)
+        lends = bool(mine.cohort) and self._usage.is_within_its_own(mine, amounts)
         policy = self._rules.policy_of(job.spec.queue)
         claim = policy.claim(waiter) if self.is_patient(job) else None
         if not job.spec.preemptible:
@@ -90,10 +90,10 @@ class Candidates:
         if theirs.cohort != mine.cohort or theirs.name == mine.name:
             return
         asked = self._shapes.of(job.spec).amounts
-        over = {resource: self._books.over(theirs, resource) for resource in theirs.quotas if asked.get(resource)}
+        over = {resource: self._usage.over(theirs, resource) for resource in theirs.quotas if asked.get(resource)}
         grown = self._now - self._rules.site.preemption.quantum_seconds
         for attempt_id in runners:
-            gives = self._books.held_by(attempt_id)
+            gives = self._usage.held_by(attempt_id)
             if attempt_id in going or not any(over[resource] > 0 and gives.get(resource) for resource in over):
                 continue
             attempt = self._world.attempts[attempt_id]

@@ -29,7 +29,7 @@ def least_usd_per_hour(job: Job, nodes: Iterable[Node], rules: Rules) -> float:
         return 0.0
     scheduler = Scheduler(rules)
     scheduler.decide(world, 0.0)
-    return Orders(scheduler.kept, world, 0.0, lambda moment: None).cheapest(job) or 0.0
+    return Orders(scheduler.state, world, 0.0, lambda moment: None).cheapest(job) or 0.0
 
 
 def ever_fits(spec: JobSpec, nodes: Iterable[Node], placer: Placer) -> bool:

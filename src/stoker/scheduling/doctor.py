@@ -11,9 +11,9 @@ from stoker.core.ids import replica_name
 from stoker.core.job import Attempt, Job, Replica
 from stoker.core.node import Node, NodeState
 from stoker.core.states import Cause, JobState, ReplicaState, Standing
-from stoker.runtime.ends import MOST_ALIKE, is_by_signal
 from stoker.runtime.exits import PERMANENT, exit_class
-from stoker.runtime.sign_table import AGAIN, EFFECTS
+from stoker.runtime.repeated_ends import MOST_ALIKE, is_by_signal
+from stoker.runtime.signature_table import AGAIN, EFFECTS
 
 from .failures import FAILURES, Blame, of_exit_code
 

@@ -95,11 +95,6 @@ def behind() -> Reason:
     )
 
 
-def behind_one_that(full: Reason) -> Reason:
-    """Why one waits that asks for the same as one before it, from why that one waits."""
-    return behind() if full.code in ("NO_ROOM", "MAKING_ROOM", PROVISIONING, BUDGET) else full
-
-
 def reserved() -> Reason:
     """What is free is kept for one before it."""
     return Reason(
@@ -116,9 +111,6 @@ def making_room() -> Reason:
         text="others are being stopped to make room for it",
         action="nothing to do: it starts when they have written their checkpoints",
     )
-
-
-PROVISIONING, BUDGET = "PROVISIONING", "BUDGET"
 
 
 def provisioning(up: int, count: int, wanted: str, zone: str) -> Reason:

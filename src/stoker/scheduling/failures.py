@@ -1,7 +1,7 @@
 """The ways in which an attempt can end without success: what each means, who is to blame, and what to do. One table.
 
 docs/failures.md is drawn from it. By which texts a sign is known, and whether it is worth another try, stands in
-runtime/signs.py.
+runtime/failure_signatures.py.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ _ROWS = (
         "it held more in its working directory than a replica may",
         "write to $STOKER_JOB_DIR, and keep fewer files; the admin can raise the limit: stoker config set job_disk_gb",
     ),
-    Failure("QUOTA", "a disk quota is used up", "remove files, or have the quota raised"),
+    Failure("FILE_SYSTEM_QUOTA", "the disk quota of the user is used up", "remove files, or have the quota raised"),
     Failure(
         "SANDBOX",
         "its sandbox keeps it from a path that it used",

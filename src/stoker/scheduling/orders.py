@@ -22,8 +22,9 @@ from stoker.core.world import World
 
 from . import explain
 from .costs import hourly_costs
-from .kept import Kept
+from .outcome import Blocked, Outcome
 from .pools import PAUSE_SECONDS, is_closed, is_for, last_failure, pool_of, price_of_one, prices, takes
+from .scheduler_state import SchedulerState
 from .spending import next_month
 from .supply import Supply
 
@@ -44,17 +45,17 @@ class _Offer:
 class Orders:
     """The orders of one round."""
 
-    def __init__(self, kept: Kept, world: World, now: float, look_again: Callable[[float], None]) -> None:
+    def __init__(self, state: SchedulerState, world: World, now: float, look_again: Callable[[float], None]) -> None:
         """`look_again`: asks for another round at a moment."""
-        self._kept = kept
-        self._pools = kept.rules.site.pools
+        self._state = state
+        self._pools = state.rules.site.pools
         self._world = world
         self._now = now
         of_pools = [node for node in world.nodes.values() if node.node_pool] if self._pools else []
         self._busy = _busy(world) if self._pools else frozenset[str]()
         self._smaller = {node.node_pool: node for node in of_pools if self._is_smaller(node)}
         self.is_blind = bool(of_pools) and all(node.state is NodeState.DOWN for node in of_pools)
-        self._supply = Supply(kept.free, self._pools, of_pools)
+        self._supply = Supply(state.free, self._pools, of_pools)
         self._claimed: dict[str, frozenset[str]] = {}  # job → nodes that are there, and kept for it
         self._failed_now: dict[str, str] = {}  # pool → what is wrong with it, as this round has found
         self._usd_per_hour: dict[str, float] = {}  # project → what was ordered for it in this round
@@ -67,7 +68,7 @@ class Orders:
         found = [job for name in waiting if (job := self._world.jobs[name]).ordered is not None]
         return sorted(found, key=lambda job: (job.ordered.at if job.ordered else 0.0, job.id))
 
-    def order(self, job: Job) -> Reason | None:
+    def order(self, job: Job) -> Blocked | None:
         """Let a job count on machines that come. The reason says that it does, or why it cannot. None: no pool is for it.
 
         What is there of what it counts on is taken out of what is free.
@@ -83,18 +84,20 @@ class Orders:
             self._give_up_on_what_is_smaller(job, pool)
         offer = self._best_offer(job, [pool for pool in usable if pool.name not in self._failed_now])
         if offer is None:
-            return self._why_not(job, pools)
+            why_not = self._why_not(job, pools)
+            return None if why_not is None else Blocked(Outcome.NO_CAPACITY, why_not)
         over = self.spend(job, self._costs(job, offer))
         if over is not None:
-            return over
+            return Blocked(Outcome.OVER_BUDGET, over)
         self._take(job, offer)
         up = {place.node for place in offer.places if not place.node.startswith("~")}
         coming = sum(offer.counted_on.values())
-        return explain.provisioning(len(up), len(up) + coming, _in_words(offer.counted_on), offer.zone)
+        wanted = _in_words(offer.counted_on)
+        return Blocked(Outcome.ORDERED, explain.provisioning(len(up), len(up) + coming, wanted, offer.zone))
 
     def spend(self, job: Job, usd_per_hour: float) -> Reason | None:
         """Let a job's project pay so much by the hour from now on. The reason says why it may not."""
-        project, site = split_job_id(job.id)[0], self._kept.rules.site
+        project, site = split_job_id(job.id)[0], self._state.rules.site
         if not site.budgets or not usd_per_hour:
             return None
         budget, before = site.budget(project), self._usd_per_hour.get(project, 0.0)
@@ -104,7 +107,7 @@ class Orders:
             if held + usd_per_hour > budget.usd_per_hour + _CENT_PARTS:
                 return explain.over_hourly_budget(project, budget.usd_per_hour, held, usd_per_hour)
         if budget.usd_per_month is not None:
-            spent = self._kept.spending.of(project, self._world, self._now)
+            spent = self._state.spending.of(project, self._world, self._now)
             if spent >= budget.usd_per_month:
                 self._look_again(next_month(self._now))
                 return explain.over_monthly_budget(project, budget.usd_per_month, spent)
@@ -118,23 +121,22 @@ class Orders:
 
     def keep(self, job: Job, reason: Reason) -> Reason:
         """Nobody knows what is there now: what it counted on, it counts on."""
-        self._claimed[job.id] = self._kept.claimed.get(job.id, frozenset())
+        self._claimed[job.id] = self._state.claimed.get(job.id, frozenset())
         return reason
 
-    def end(self, waiting: Iterable[str], waits: Mapping[str, Reason]) -> list[OrderMachines | NodeFailed]:
+    def end(self, waiting: Iterable[str]) -> list[OrderMachines | NodeFailed]:
         """Keep for how many machines this round leaves reason. Returns what is to be written of orders.
 
-        `waits`: why those wait that were looked at. Who does not wait for machines any more has none to come.
+        Who waits and was not found to count on machines in this round has none to come any more.
         """
         if not self._pools:
             return []
         for job in self.ordered_before(waiting):
-            reason = waits.get(job.id)
-            if reason is None or reason.code != explain.PROVISIONING:
+            if job.id not in self._claimed:
                 self._changes.append(OrderMachines(job=job.id, ordered=None))
         if not self.is_blind:
-            self._kept.coming = self._supply.coming
-        self._kept.claimed = self._claimed
+            self._state.coming = self._supply.coming
+        self._state.claimed = self._claimed
         return self._changes
 
     # What can be ordered
@@ -171,7 +173,7 @@ class Orders:
         """Places on what is free, on machines that come, and on at most so many new ones of each pool; nothing is taken."""
         free = self._supply.free(limits)
         mark = free.checkpoint()
-        places = self._kept.rules.placer.place(job.id, job.spec, free)
+        places = self._state.rules.placer.place(job.id, job.spec, free)
         free.rollback(mark)
         return places
 
@@ -179,7 +181,7 @@ class Orders:
         self, job: Job, limits: Mapping[str, int], places: tuple[Placement, ...]
     ) -> tuple[Placement, ...]:
         """Places with no more new machines than are needed: a placer takes what fits best, and what is there may fit as well."""
-        free = self._kept.free
+        free = self._state.free
         if not any(free.candidates(job.spec, group.machine).size for group in job.spec.groups):
             return places  # there is nothing that could be used instead
         new = _new_machines(places, self._supply.names)
@@ -209,7 +211,7 @@ class Orders:
             if place.node.startswith("~"):
                 self._supply.hold(place, machines[place.role], job.id)
             else:
-                self._kept.free.take_again(place, machines[place.role], job.id)
+                self._state.free.take_again(place, machines[place.role], job.id)
         self._claimed[job.id] = frozenset(p.node for p in offer.places if not p.node.startswith("~"))
         wanted, before = tuple(sorted(offer.counted_on.items())), job.ordered
         at = came_at = self._now
@@ -218,7 +220,7 @@ class Orders:
             is_new = before.zone != offer.zone or not offer.counted_on.keys() <= known.keys()
             if not is_new and sum(offer.counted_on.values()) >= sum(known.values()):
                 came_at = before.came_at
-        self._look_again(came_at + self._kept.rules.site.patience_seconds)
+        self._look_again(came_at + self._state.rules.site.patience_seconds)
         ordered = Ordered(machines=wanted, zone=offer.zone, at=at, came_at=came_at)
         if ordered != before:
             self.has_ordered_more = self.has_ordered_more or before is None
@@ -226,7 +228,7 @@ class Orders:
 
     def _give_up_on_what_is_late(self, job: Job) -> None:
         """Of pools whose machines do not come, nothing is ordered for a while."""
-        patience = self._kept.rules.site.patience_seconds
+        patience = self._state.rules.site.patience_seconds
         if job.ordered is not None and self._now >= job.ordered.came_at + patience:
             for pool, _ in job.ordered.machines:
                 if pool in self._pools:
@@ -269,19 +271,19 @@ class Orders:
         return explain.no_capacity(said)
 
 
-def machines_wanted(kept: Kept, world: World) -> dict[str, int]:
+def machines_wanted(state: SchedulerState, world: World) -> dict[str, int]:
     """For each pool, how many machines there is reason for: those that are used, kept for somebody, or to come.
 
     One that an admin has cordoned is one of so many, as the engine counts: where more are to come, it counts besides. One that is
     about to go counts no more, but while it is used.
     """
-    pools = kept.rules.site.pools
-    found = {name: kept.coming.get(name, 0) for name in pools}
-    used = _busy(world).union(*kept.claimed.values())
+    pools = state.rules.site.pools
+    found = {name: state.coming.get(name, 0) for name in pools}
+    used = _busy(world).union(*state.claimed.values())
     for node in world.nodes.values():
         if node.node_pool in found:
             is_cordoned = node.state is NodeState.UP and node.leaving_at is None and not world.takes_work(node)
-            is_besides = is_cordoned and kept.coming.get(node.node_pool, 0) > 0
+            is_besides = is_cordoned and state.coming.get(node.node_pool, 0) > 0
             found[node.node_pool] += node.name in used or is_besides
     return {name: min(max(int(count), pools[name].least), pools[name].most) for name, count in found.items()}
 

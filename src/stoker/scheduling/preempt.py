@@ -12,13 +12,13 @@ from stoker.core.job import Attempt, Job, Placement
 from stoker.core.spec import WHOLE_DEVICE_MILLI, Machine
 from stoker.core.world import World
 
-from .books import Amounts
 from .candidates import Candidates
 from .footprints import free_room, room_of
 from .free import Indices, Step, Where
 from .gang import hunger
-from .kept import Kept
 from .runners import Kind
+from .scheduler_state import SchedulerState
+from .usage import Amounts
 
 MOST_MOVES = 3
 MOVE_AFTER_SECONDS = 3600.0
@@ -59,16 +59,16 @@ class _Option:
 class Preempter:
     """Looks for victims. Nobody is stopped in vain: the whole gang is placed without them before one is asked to go."""
 
-    def __init__(self, kept: Kept, world: World, now: float) -> None:
-        self._kept = kept
-        self._rules = kept.rules
+    def __init__(self, state: SchedulerState, world: World, now: float) -> None:
+        self._state = state
+        self._rules = state.rules
         self._world = world
-        self._free = kept.free
-        self._books = kept.books
-        self._footprints = kept.footprints
-        self._runners = kept.runners
+        self._free = state.free
+        self._usage = state.usage
+        self._footprints = state.footprints
+        self._runners = state.runners
         self._now = now
-        self._candidates = Candidates(kept, world, now)
+        self._candidates = Candidates(state, world, now)
         self._movables: dict[str, list[tuple[int, str, Attempt]]] | None = None  # by node, found when first asked for
         self._movable_by_size: dict[int, NDArray[np.int64]] = {}
         self.opened = 0  # how many have been given their places in this round so far: what is free depends on it
@@ -122,8 +122,8 @@ class Preempter:
         self._free.rollback(mark)
         if not places or not fits:
             return None
-        with self._books.without([attempt.id for attempt in gone], self._now):
-            if self._books.exceeded(self._rules.queue(job.spec.queue), amounts) is not None:
+        with self._usage.without([attempt.id for attempt in gone], self._now):
+            if self._usage.exceeded(self._rules.queue(job.spec.queue), amounts) is not None:
                 return None
         return {place.node for place in places}
 
@@ -384,14 +384,14 @@ class Preempter:
         queue = self._rules.queue(job.spec.queue)
 
         def over() -> str | None:
-            with self._books.without([attempt.id for attempt in cleared.all], self._now):
-                return self._books.exceeded(queue, amounts)
+            with self._usage.without([attempt.id for attempt in cleared.all], self._now):
+                return self._usage.exceeded(queue, amounts)
 
         for attempt in candidates.values():
             lacks = over()
             if lacks is None:
                 return True
-            if not self._books.held_by(attempt.id).get(lacks):
+            if not self._usage.held_by(attempt.id).get(lacks):
                 continue
             theirs = self._rules.queue(self._world.jobs[attempt.job].spec.queue)
             shares = theirs.name == queue.name or (queue.cohort and theirs.cohort == queue.cohort)

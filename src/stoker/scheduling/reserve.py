@@ -8,7 +8,7 @@ from stoker.core.job import Job
 from stoker.core.world import World
 
 from .base import Placer
-from .ends import LIKELY, Ends, Soonest
+from .expected_ends import LIKELY, ExpectedEnds, Soonest
 from .free import Free
 from .history import History
 
@@ -22,7 +22,7 @@ class Reservation:
     nodes: frozenset[str]
 
 
-def reserve(job: Job, world: World, free: Free, placer: Placer, ends: Ends, now: float) -> Reservation | None:
+def reserve(job: Job, world: World, free: Free, placer: Placer, ends: ExpectedEnds, now: float) -> Reservation | None:
     """The first moment at which the whole gang would fit, as one attempt of its pool after the other ends. None: never."""
     return _reserved(job, world, free, placer, ends.soonest(job.spec.pool, now), now)
 

@@ -30,13 +30,11 @@ from stoker.core.world import World
 
 from .agenda import Agenda
 from .base import Facts
-from .books import Books, amounts_of
 from .due import due
-from .ends import Ends
+from .expected_ends import ExpectedEnds
 from .explain import HELD, backoff
 from .free import Free
 from .history import History
-from .kept import Kept
 from .keys import Keys
 from .orders import machines_wanted
 from .plan import Plan, stop_for
@@ -44,7 +42,9 @@ from .pools import not_there_yet
 from .rounds import Round
 from .rules import Rules
 from .runners import Runners
+from .scheduler_state import SchedulerState
 from .settle import deadlines, settle
+from .usage import Usage, amounts_of
 from .waiting import Waiting
 
 UNSETTLED = frozenset({AttemptState.PLACED, AttemptState.STARTING, AttemptState.STOPPING})
@@ -79,16 +79,14 @@ class Scheduler:
         self._newcomers: dict[str, None] = {}  # who waits and was told no reason yet
         self._is_due = True  # whether anybody may find a place since the last round
         waiting = Waiting()
-        self._kept = Kept(
+        self._state = SchedulerState(
             rules=rules,
             free=Free(()),
-            empty=Free(()),
-            books=Books(rules.site, ()),
+            usage=Usage(rules.site, ()),
             waiting=waiting,
             keys=Keys(rules, self._history, waiting, self._live),
             runners=Runners(rules, self._history),
-            ends=Ends(self._history),
-            stopping={},
+            ends=ExpectedEnds(self._history),
             history=self._history,
         )
 
@@ -101,7 +99,7 @@ class Scheduler:
 
     def learn_spending(self, attempts: Iterable[Attempt], now: float) -> None:
         """What attempts that have ended this month have cost. Told once, before the first decision."""
-        self._kept.spending.add_all(attempts, now)
+        self._state.spending.add_all(attempts, now)
 
     def see(self, change: Change) -> None:
         """The World has changed so."""
@@ -143,9 +141,9 @@ class Scheduler:
             changes += [OrderMachines(job=job, ordered=None) for job in old]
         if self._hold:
             waits = dict.fromkeys(sorted(self._newcomers), HELD)
-        elif (self._is_due or self._newcomers) and len(self._kept.waiting):
-            self._kept.keys.outdate(now)
-            found = Round(self._kept, world, now).run(self._newcomers)
+        elif (self._is_due or self._newcomers) and len(self._state.waiting):
+            self._state.keys.outdate(now)
+            found = Round(self._state, world, now).run(self._newcomers)
             waits = found.waits
             changes += [*found.opens, *found.orders]
             for attempt, whom in found.victims:
@@ -153,8 +151,8 @@ class Scheduler:
             self._is_due = found.goes_on  # then once more
             if found.look_again_at is not None:
                 self._agenda.put(found.look_again_at, "")
-        if not len(self._kept.waiting):
-            self._kept.coming, self._kept.claimed = {}, {}
+        if not len(self._state.waiting):
+            self._state.want_no_machines()
         waits |= self._pauses(world, looked_at, now)
         self._newcomers.clear()
         changes += [
@@ -164,25 +162,25 @@ class Scheduler:
 
     def wanted(self, world: World) -> dict[str, int]:
         """For each of the site's pools, how many machines there is reason for."""
-        return machines_wanted(self._kept, world)
+        return machines_wanted(self._state, world)
 
     @property
     def is_due(self) -> bool:
         """Whether one more decision may find more, though nothing happens."""
-        return (self._is_due and len(self._kept.waiting) > 0) or self._nodes_changed
+        return (self._is_due and len(self._state.waiting) > 0) or self._nodes_changed
 
     def order(self, world: World, now: float) -> list[str]:
         """The ids of all that wait, in the order in which they are looked at, as if each got what it wants in its turn."""
         self._catch_up(world, now)
-        books, found = self._kept.books, []
-        walk = self._kept.waiting.round(self._kept.standing(now), self._kept.keys.work_out)
+        usage, found = self._state.usage, []
+        walk = self._state.waiting.round(self._state.standing(now), self._state.keys.work_out)
         for sharer, job_id, _ in walk:
             spec = world.jobs[job_id].spec
-            books.hold(f"{job_id}?", spec.queue, sharer, self._kept.shapes.of(spec).amounts, now)
+            usage.hold(f"{job_id}?", spec.queue, sharer, self._state.shapes.of(spec).amounts, now)
             found.append(job_id)
             walk.next_of_shape()
         for job_id in found:
-            books.release(f"{job_id}?", now)
+            usage.release(f"{job_id}?", now)
         return found
 
     def due(self, world: World, now: float) -> list[Order]:
@@ -201,9 +199,9 @@ class Scheduler:
         return self._taught or ()
 
     @property
-    def kept(self) -> Kept:
+    def state(self) -> SchedulerState:
         """What is free, who waits and who holds what, as of the last decision: to explain it."""
-        return self._kept
+        return self._state
 
     # Following the World
 
@@ -217,7 +215,7 @@ class Scheduler:
         changed, self._touched = self._touched, set()
         for job_id in sorted(changed):
             self._follow(world, job_id, now)
-        self._kept.free.settle()
+        self._state.free.settle()
         return changed
 
     def _note_due(self, world: World, now: float) -> None:
@@ -231,36 +229,31 @@ class Scheduler:
 
     def _remember_usage(self) -> None:
         """Put into the books what ended jobs have held: they belong to the past usage of who has a share."""
-        books = self._kept.books
+        usage = self._state.usage
         for job, now in self._ended:
             if job.ended_at is not None:
-                sharer = books.sharer(job.spec.queue, job.owner)
-                amounts = self._kept.shapes.of(job.spec).amounts
-                books.remember(sharer, amounts, job.ended_at - job.held_seconds, job.ended_at, now)
+                sharer = usage.sharer(job.spec.queue, job.owner)
+                amounts = self._state.shapes.of(job.spec).amounts
+                usage.remember(sharer, amounts, job.ended_at - job.held_seconds, job.ended_at, now)
         self._ended.clear()
 
     def _rebuild(self, world: World, now: float) -> None:
         """The nodes are others: what is free is counted anew."""
         self._nodes_changed = False
         self._is_due = True
-        kept = self._kept
+        state = self._state
         usable = [node for node in world.nodes.values() if world.takes_work(node)]
         coming = not_there_yet(self._rules.site, world.nodes.values())
-        kept.free, kept.empty = Free(usable), Free([*usable, *coming])
-        kept.given_back += 1
-        kept.possible.clear()
-        kept.impossible.clear()
-        kept.no_room.clear()
-        kept.reservations.clear()
-        kept.books.count_nodes([*world.nodes.values(), *coming])
+        state.take_nodes(usable, coming)
+        state.usage.count_nodes([*world.nodes.values(), *coming])
         for attempt in self._held.values():
             job = self._live[attempt.job]
-            kept.free.hold(job.spec, attempt)
-            if not kept.shapes.of(job.spec).is_definite:  # of what type its devices are, the nodes say
+            state.free.hold(job.spec, attempt)
+            if not state.shapes.of(job.spec).is_definite:  # of what type its devices are, the nodes say
                 amounts = amounts_of(job.spec, attempt.placements, world.nodes)
-                kept.books.release(attempt.id, now)
-                sharer = kept.books.sharer(job.spec.queue, job.owner)
-                kept.books.hold(attempt.id, job.spec.queue, sharer, amounts, now)
+                state.usage.release(attempt.id, now)
+                sharer = state.usage.sharer(job.spec.queue, job.owner)
+                state.usage.hold(attempt.id, job.spec.queue, sharer, amounts, now)
 
     def _follow(self, world: World, job_id: str, now: float) -> None:
         """Bring what is kept of one job up to the World."""
@@ -288,7 +281,7 @@ class Scheduler:
         wants = job.state is JobState.QUEUED and job.wish is Wish.RUN and job.not_before <= now
         if not wants:
             self._wait_no_more(job_id)
-        elif job_id not in self._kept.waiting:
+        elif job_id not in self._state.waiting:
             self._let_wait(job, now)
 
     def _backlog_seconds(self, now: float) -> float:
@@ -297,7 +290,7 @@ class Scheduler:
         for job in self._live.values():
             facts = Facts(job, self._held.get(job.id), now, self._history)
             left += facts.gpus * (self._history.remaining_seconds(job, facts.ran_seconds) or 0.0)
-        return left / max(1, int(self._kept.free.device_count.sum()))
+        return left / max(1, int(self._state.free.device_count.sum()))
 
     def _teach(self, job: Job) -> None:
         """Let the placer learn what is asked for here, each job once."""
@@ -307,54 +300,51 @@ class Scheduler:
                 self._taught[job.id] = None
 
     def _let_wait(self, job: Job, now: float) -> None:
-        kept = self._kept
-        sharer = kept.books.sharer(job.spec.queue, job.owner)
-        kept.waiting.add(job, sharer, kept.shapes.of(job.spec), kept.keys.of(job, now))
+        state = self._state
+        sharer = state.usage.sharer(job.spec.queue, job.owner)
+        state.waiting.add(job, sharer, state.shapes.of(job.spec), state.keys.of(job, now))
         self._newcomers[job.id] = None
 
     def _wait_no_more(self, job_id: str) -> None:
         """Who stood behind it may find a place now."""
-        if job_id in self._kept.waiting:
-            self._kept.waiting.discard(job_id)
+        if job_id in self._state.waiting:
+            self._state.forget_waiting(job_id)
             self._newcomers.pop(job_id, None)
-            self._kept.reservations.pop(job_id, None)
-            self._kept.claims.pop(job_id, None)
-            self._kept.no_victims.pop(job_id, None)
             self._is_due = self._is_due or job_id not in self._held
 
     def _hold_for(self, world: World, job: Job, attempt: Attempt, now: float) -> None:
-        kept = self._kept
+        state = self._state
         if job.id not in self._held:
-            kept.free.hold(job.spec, attempt)
-            shape = kept.shapes.of(job.spec)
+            state.free.hold(job.spec, attempt)
+            shape = state.shapes.of(job.spec)
             amounts = shape.amounts if shape.is_definite else amounts_of(job.spec, attempt.placements, world.nodes)
-            kept.footprints.add(job.spec, attempt)
-            kept.books.hold(attempt.id, job.spec.queue, kept.books.sharer(job.spec.queue, job.owner), amounts, now)
+            state.footprints.add(job.spec, attempt)
+            state.usage.hold(attempt.id, job.spec.queue, state.usage.sharer(job.spec.queue, job.owner), amounts, now)
         self._held[job.id] = attempt
-        kept.ends.follow(job, attempt)
+        state.ends.follow(job, attempt)
         if attempt.state is AttemptState.STOPPING or attempt.asked is not None:
-            self._is_due = self._is_due or attempt.id not in kept.stopping
-            kept.stopping[attempt.id] = None
-            kept.runners.discard(attempt.id)
+            self._is_due = self._is_due or attempt.id not in state.stopping
+            state.stopping[attempt.id] = None
+            state.runners.discard(attempt.id)
         elif attempt.state in STOPPABLE:
             grown_at = attempt.placed_at + self._rules.site.preemption.quantum_seconds
-            if attempt.id not in kept.runners and len(kept.waiting):
+            if attempt.id not in state.runners and len(state.waiting):
                 if grown_at <= now:
                     self._is_due = True  # it may be a victim from now on
                 else:
                     self._agenda.put(grown_at, "")
-            kept.runners.add(job, attempt)
+            state.runners.add(job, attempt)
 
     def _give_back(self, job: Job, attempt: Attempt, now: float) -> None:
-        kept = self._kept
-        kept.free.release(job.spec, attempt)
-        kept.given_back += 1
-        kept.books.release(attempt.id, now)
-        kept.spending.add(attempt, now)
-        kept.footprints.discard(attempt.id)
-        kept.ends.discard(attempt.id)
-        kept.runners.discard(attempt.id)
-        kept.stopping.pop(attempt.id, None)
+        state = self._state
+        state.free.release(job.spec, attempt)
+        state.given_back += 1
+        state.usage.release(attempt.id, now)
+        state.spending.add(attempt, now)
+        state.footprints.discard(attempt.id)
+        state.ends.discard(attempt.id)
+        state.runners.discard(attempt.id)
+        state.stopping.pop(attempt.id, None)
         self._unsettled.pop(attempt.id, None)
         del self._held[job.id]
         self._is_due = True

@@ -21,8 +21,8 @@ from stoker.core.states import (
     Wish,
 )
 from stoker.core.world import World, attempt_after, job_after
-from stoker.runtime.ends import MOST_ALIKE
-from stoker.runtime.sign_table import AGAIN
+from stoker.runtime.repeated_ends import MOST_ALIKE
+from stoker.runtime.signature_table import AGAIN
 
 from . import nodes
 from .doctor import (

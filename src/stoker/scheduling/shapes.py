@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stoker.core.copies import replace
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec
 
-from .books import amounts_of, is_definite
+from .usage import amounts_of, is_definite
 
 _MOST_KNOWN = 10_000
 

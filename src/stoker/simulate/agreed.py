@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stoker.control.outlook import Holder, Interval, Start
+from stoker.insight.outlook import Holder, Interval, Start
 
 NEAR_SECONDS = 60.0
 NEAR_SHARE = 0.05

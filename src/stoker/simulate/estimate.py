@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from stoker.control.outlook import Interval, Start
 from stoker.core.job import Job
+from stoker.insight.outlook import Interval, Start
 from stoker.scheduling.free import Free
 from stoker.scheduling.scheduler import Scheduler
 
@@ -39,7 +39,7 @@ class Line:
         """As a scheduler sees it."""
         order = scheduler.order(now.world, now.at)
         ahead = [now.world.jobs[other] for other in order[: order.index(job)]] if job in order else []
-        return cls(ahead, scheduler.kept.free)
+        return cls(ahead, scheduler.state.free)
 
 
 def estimate(now: Now, job: Job, budget: Budget, line: Line | None = None) -> Start:

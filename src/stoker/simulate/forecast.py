@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from stoker.control.outlook import Interval, Start
 from stoker.core.job import Attempt, Job
+from stoker.insight.outlook import Interval, Start
 
 from .future import Future, Now, Outcome
 from .run_times import HIGH, LOW, MIDDLE, chance_of, total_seconds

@@ -129,7 +129,7 @@ class Future:
     def _settle(self, job: str) -> Outcome | None:
         """Decide until nothing follows any more. Returns what became of the job, if that is certain now."""
         for _ in range(_MOST_ROUNDS):
-            self._work += 1 + len(self._scheduler.kept.waiting) / _WAITING_PER_WORK
+            self._work += 1 + len(self._scheduler.state.waiting) / _WAITING_PER_WORK
             settled = self._scheduler.settle(self._world, self._now)
             for change in settled:
                 self._carry(change)

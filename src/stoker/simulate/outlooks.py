@@ -6,17 +6,17 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
-from stoker.control.outlook import Holder, Interval, Outlook, QuotaUse, Runs
 from stoker.core.changes import Change, MoveJob
-from stoker.core.job import Attempt, Job, Reason
+from stoker.core.job import Attempt, Job
 from stoker.core.node import Node
 from stoker.core.states import FINAL_JOB_STATES, AttemptState
 from stoker.core.world import World, apply
-from stoker.scheduling.books import amounts_of
+from stoker.insight.outlook import Holder, Interval, Outlook, QuotaUse, Runs
 from stoker.scheduling.history import History
 from stoker.scheduling.rules import Rules
 from stoker.scheduling.scheduler import Scheduler
 from stoker.scheduling.settle import force_after_seconds
+from stoker.scheduling.usage import amounts_of
 from stoker.store.base import Store
 
 from .agreed import agreed, unknown
@@ -102,7 +102,8 @@ class PlayedOutlooks:
         # 2. As it will likely be.
         now = replace(here, world=adopted(world, at))
         start = estimate(now, job, self.budget.part(0.6), line)
-        holders = self._holders(world, job, reason, scheduler, known, at) if reason else ()
+        quota = _quota(job, self.rules, scheduler) if reason else None
+        holders = self._holders(world, job, quota, scheduler, known, at) if reason else ()
         ahead = tuple(other.id for other in line.ahead[:MOST_AHEAD])
         return Outlook(
             at=at,
@@ -112,19 +113,19 @@ class PlayedOutlooks:
             start=agreed(start, holders, ahead, at),
             runs=runs,
             holders=holders,
-            quota=_quota(job, reason, self.rules, scheduler),
+            quota=quota,
             what_if=what_ifs(now, job, start, self._history, self.budget.part(0.4)),
         )
 
     def _holders(
-        self, world: World, job: Job, reason: Reason, scheduler: Scheduler, known: Known, at: float
+        self, world: World, job: Job, quota: QuotaUse | None, scheduler: Scheduler, known: Known, at: float
     ) -> tuple[Holder, ...]:
         """Who has what it could use: on the nodes that could hold it, or of the quota of its queue. Who ends first, first."""
-        if reason.code == "QUOTA":
+        if quota is not None:
             near = {job.spec.queue, *_cohort(self.rules, job.spec.queue)}
             names = [a.job for a in world.attempts.values() if world.jobs[a.job].spec.queue in near]
         else:
-            free = scheduler.kept.free
+            free = scheduler.state.free
             places = {int(n) for group in job.spec.groups for n in free.candidates(job.spec, group.machine)}
             names = [name for name in free.names_on(places) if name in world.attempt_of]
         if job.spec.accelerator_milli:  # who holds none of what it lacks most is not in its way
@@ -187,18 +188,17 @@ def _cohort(rules: Rules, queue: str) -> list[str]:
     return [other.name for other in rules.site.queues.values() if cohort and other.cohort == cohort]
 
 
-def _quota(job: Job, reason: Reason | None, rules: Rules, scheduler: Scheduler) -> QuotaUse | None:
-    if reason is None or reason.code != "QUOTA":
-        return None
+def _quota(job: Job, rules: Rules, scheduler: Scheduler) -> QuotaUse | None:
+    """What its queue holds of what the job would take beyond what it may hold. None: there is no such resource."""
     queue, amounts = rules.queue(job.spec.queue), amounts_of(job.spec)
-    books = scheduler.kept.books
-    resource = books.exceeded(queue, amounts)
+    usage = scheduler.state.usage
+    resource = usage.exceeded(queue, amounts)
     if resource is None:
         return None
     return QuotaUse(
         queue=queue.name,
         resource=resource,
-        held=books.held(queue.name, resource) / 1000,
+        held=usage.held(queue.name, resource) / 1000,
         own=queue.quotas[resource].nominal_milli / 1000,
         asked=amounts.get(resource, 0) / 1000,
     )

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from statistics import NormalDist
 
-from stoker.control.outlook import Interval, Runs
 from stoker.core.job import Attempt, Job
+from stoker.insight.outlook import Interval, Runs
 from stoker.scheduling.history import History
 
 PRIOR_SECONDS = 1800.0

@@ -14,7 +14,7 @@ from stoker.core.states import AttemptState, JobState
 from stoker.store.base import Line
 
 from .fragments import Fragments, typical_of
-from .steps import Numbers, Steps
+from .step_function import Numbers, Steps
 
 STRETCHES = 160
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from stoker.control.outlook import Start, WhatIf
 from stoker.core.job import Job
 from stoker.core.spec import ANY_ACCELERATOR, Group, JobSpec
 from stoker.core.world import World
 from stoker.hardware.limits import valid_counts
 from stoker.hardware.regions import find_region, zones_with
+from stoker.insight.outlook import Start, WhatIf
 from stoker.scheduling.decide import ever_fits
 from stoker.scheduling.history import History
 

@@ -127,7 +127,7 @@ def status(file: Path) -> int:
 
 
 def _site(path: Path | None) -> Site:
-    from stoker.control.site_file import read_file, read_site
+    from stoker.site.site_file import read_file, read_site
 
     settings = session.config()
     return read_site(settings) if path is None else read_file(path, settings["region"])

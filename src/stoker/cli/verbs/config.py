@@ -75,7 +75,7 @@ def check_site(file: Path | None, as_json: bool) -> None:
 
     Prints the rules that it makes together with the settings; or every mistake, each with its line.
     """
-    from stoker.control.site_file import read_file, read_site, remarks, with_settings
+    from stoker.site.site_file import read_file, read_site, remarks, with_settings
 
     settings = session.config()
     site = read_site(settings) if file is None else with_settings(read_file(file, settings["region"]), settings)

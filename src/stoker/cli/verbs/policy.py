@@ -51,12 +51,12 @@ def replay(site_file: Path | None, last: str, add: str, remove: str, report_path
 
 def _found(site_file: Path | None, last: str, add: str, remove: str) -> tuple[dict[str, Any], Any]:
     """What was found, and how to make a page of it."""
-    from stoker.control.site_file import read_file
     from stoker.core.errors import BadSpec, Violation
     from stoker.simulate import past, time_machine_report
     from stoker.simulate.cluster import nodes_of_text
     from stoker.simulate.request import span
     from stoker.simulate.time_machine import replay_twice
+    from stoker.site.site_file import read_file
 
     if site_file is None and not add and not remove:
         raise BadSpec([Violation("SITE_FILE", "nothing would change")], fix="give a site file, --add or --remove")

@@ -84,11 +84,11 @@ def command(trace: Path, report_path: Path | None, result_path: Path | None, as_
 
 def _found(path: Path, *, nodes: str, policy: str | None, compare: str | None, site: Path | None, **asked: Any) -> Any:
     """The result. Raises for what is wrong with the request, before anything runs."""
-    from stoker.control.site_file import read_file
     from stoker.core.site import Site
     from stoker.simulate import request
     from stoker.simulate.results import result
     from stoker.simulate.study import study
+    from stoker.site.site_file import read_file
 
     policies = [*([policy] if policy else []), *(name.strip() for name in (compare or "").split(",") if name.strip())]
     base = Site() if site is None else read_file(site)

@@ -44,7 +44,7 @@ def command(foreground: bool, standby: bool, no_auth: bool, forget_unknown: bool
     """Start the embedded server of this home, in the background. Jobs that it finds running, it takes over."""
     from stoker.client import embedded
     from stoker.client.client import Client
-    from stoker.control.site_file import read_site
+    from stoker.site.site_file import read_site
 
     if flags["site"] is not None:
         flags["site"] = str(flags["site"].expanduser().absolute())  # the server runs in its home
@@ -53,7 +53,7 @@ def command(foreground: bool, standby: bool, no_auth: bool, forget_unknown: bool
     found = embedded.find(config)
     if foreground:
         from stoker.cli.server_log import ServerLog
-        from stoker.server import serve
+        from stoker.server.run import serve
 
         if found is None and not config["auth"]:
             show.warn(session.NO_TOKEN)

@@ -36,10 +36,10 @@ from .archive import Archive
 from .child import Child
 from .isolation import LEVEL_0, Isolation
 from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark_of_home
-from .log_file import read_log
 from .old_runs import KEEP_RUNS_DAYS, OldRuns, attempts_in
+from .replica_log import read_log
 from .server_file import ServerFile
-from .spent_logs import Kept, SpentLogs
+from .spent_logs import SchedulerState, SpentLogs
 
 HOST = "127.0.0.1"
 STARTS_AT_ONCE = 16
@@ -65,7 +65,7 @@ class LocalEngine:
         uv: str,
         isolation: Isolation = LEVEL_0,
         keep_runs_days: float = KEEP_RUNS_DAYS,
-        kept: Kept | None = None,
+        kept: SchedulerState | None = None,
     ) -> None:
         """`token`: attempt id → the token its replicas may use. `runtime`: the zipapp. `server_url`: empty, if said later.
 

@@ -28,7 +28,7 @@ from .event_files import EventFile
 from .framework_trace import Tracer
 
 FILE_NAME = "steps.jsonl"
-"""In the folder of the beat. runtime/steps.py reads it."""
+"""In the folder of the beat. runtime/steps_file.py reads it."""
 
 SWITCH = "STOKER_STEP_METRICS"
 """A variable of the job's: `none` measures nothing."""

@@ -6,7 +6,7 @@ from stoker.core.job import Placement
 from stoker.core.spec import JobSpec, Machine
 from stoker.scheduling.free import Free, Indices
 from stoker.scheduling.gang import place_gang
-from stoker.scheduling.ties import least
+from stoker.scheduling.tie_breaks import least
 
 
 class BestFit:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from stoker.api.dialects.native.explain import explanation
-from stoker.control.outlook import Outlook
 from stoker.core.job import Job
 from stoker.core.node import Node
 from stoker.core.site import Site as SiteOf
+from stoker.insight.outlook import Outlook
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
 from tests.builders import House, a_house

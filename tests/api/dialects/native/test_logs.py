@@ -115,11 +115,11 @@ def test_who_follows_is_told_the_end(http: TestClient, stoker: Stoker) -> None:
 
 def test_the_end_of_the_server_is_no_end_of_the_job(stoker: Stoker) -> None:
     async def story() -> list[str]:
-        stoker.services.bell.attach()
+        stoker.services.notifier.attach()
         printed(stoker, "a")
         stream = lines(stoker.services, "p/r", Wanted(), after=0, to_end=True)
         first = await anext(stream)
-        stoker.services.bell.close()
+        stoker.services.notifier.close()
         return [first, *[line async for line in stream if line]]
 
     assert [json.loads(line)["kind"] for line in asyncio.run(story())] == ["log"]

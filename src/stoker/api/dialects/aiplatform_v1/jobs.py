@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.api.kept import kept
+from stoker.api.bounded_cache import bounded_cache
 from stoker.api.labels import asked_by_labels, label_violations, with_labels
 from stoker.api.rules import check_size
 from stoker.api.times import times_of
@@ -119,7 +119,7 @@ def revision_of(text: str, name: str) -> int:
         return 0
 
 
-@kept
+@bounded_cache
 def _sent(body: str) -> dict[str, Any]:
     """The user's own part of the answer. A job's body never changes."""
     sent = JOB.read(json.loads(body), "job", [])

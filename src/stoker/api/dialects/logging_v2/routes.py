@@ -10,8 +10,8 @@ import time
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from stoker.api.bell import wait
 from stoker.api.field_mask import partial, read_mask
+from stoker.api.notifier import wait
 from stoker.api.pools import Route, in_thread
 from stoker.api.services import access_of, read_json, services
 from stoker.core.ids import split_job_id
@@ -42,9 +42,9 @@ async def list_entries(request: Request, fields: str = "") -> Response:
     is_follower = _FOLLOWER.search(request.headers.get("user-agent", "")) is not None
     until = time.monotonic() + LINGER_SECONDS
     while True:
-        ring = site.bell.next()
+        ring = site.notifier.next()
         page = await in_thread(read_page, site, asked, to_the_end=is_follower)
-        lingers = is_follower and page.may_grow and not page.answer and not site.bell.closed
+        lingers = is_follower and page.may_grow and not page.answer and not site.notifier.closed
         if not lingers or time.monotonic() > until:
             return Response(await in_thread(json.dumps, partial(page.answer, mask)), media_type="application/json")
         await asyncio.sleep(_BREATH_SECONDS)

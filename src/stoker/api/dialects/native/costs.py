@@ -11,12 +11,12 @@ from fastapi import Request
 from starlette.responses import Response
 
 from stoker.api.services import Services, access_of, services
-from stoker.control.costs import bills
 from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.node import pool_record
 from stoker.core.site import Pool
 from stoker.core.world import World
+from stoker.insight.bills import bills
 from stoker.scheduling.pools import count_by_pool, is_closed, last_failure
 from stoker.scheduling.spending import month_start
 

@@ -11,12 +11,12 @@ from stoker.api.dialects.aiplatform_v1.routes import understood as understood_v1
 from stoker.api.errors import about
 from stoker.api.pools import in_thread
 from stoker.api.services import TAKEN, Services, read_json, services, user
-from stoker.control.outlook import Outlook, Runs, Start
 from stoker.core.ids import split_job_id
 from stoker.core.job import Job
 from stoker.core.job import Request as SentRequest
 from stoker.core.node import Node
 from stoker.core.spec import JobSpec
+from stoker.insight.outlook import Outlook, Runs, Start
 
 from .answers import a_router, answer, declares
 from .asked import takes

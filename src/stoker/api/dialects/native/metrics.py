@@ -9,11 +9,11 @@ from fastapi import Request
 from starlette.responses import Response
 
 from stoker.api.services import services
-from stoker.control.costs import bills
 from stoker.core.ids import job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.spec import Group, JobSpec
 from stoker.hardware.prices import Price, quote
+from stoker.insight.bills import bills
 
 from .answers import a_router, answer, declares
 from .schemas.jobs import Metrics

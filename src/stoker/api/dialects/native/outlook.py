@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stoker.control.outlook import Holder, Interval, Outlook, QuotaUse, Runs, Start, WhatIf
 from stoker.core.job import Placement
+from stoker.insight.outlook import Holder, Interval, Outlook, QuotaUse, Runs, Start, WhatIf
 
 from .schemas import outlook as rows
 

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from stoker.api.services import access_of, services
 from stoker.api.stream import reason
-from stoker.control.queue import Standing, Waiter
 from stoker.core.ids import split_job_id
+from stoker.insight.queue_view import Standing, Waiter
 from stoker.scheduling.explain import wanted
 
 from .answers import a_router, answer, declares

@@ -10,7 +10,10 @@ from fastapi import Request
 from starlette.responses import Response
 
 from stoker.api.services import Services, services
-from stoker.control.steps import (
+from stoker.core.ids import job_id, split_job_id
+from stoker.core.job import PROBE, Job
+from stoker.core.spec import Group, JobSpec, Machine, Program
+from stoker.insight.training_steps import (
     Progress,
     Saves,
     Window,
@@ -23,9 +26,6 @@ from stoker.control.steps import (
     speed_up,
     step_seconds,
 )
-from stoker.core.ids import job_id, split_job_id
-from stoker.core.job import PROBE, Job
-from stoker.core.spec import Group, JobSpec, Machine, Program
 from stoker.store.logs import STEPS
 
 from .answers import a_router, answer, declares

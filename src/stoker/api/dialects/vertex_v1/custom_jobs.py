@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.api.kept import kept
+from stoker.api.bounded_cache import bounded_cache
 from stoker.api.labels import asked_by_labels, label_violations, with_labels
 from stoker.api.proto_json import snake_keys
 from stoker.api.rules import a_directory, a_disk_size, check_size
@@ -188,7 +188,7 @@ def _path(role: str, field: str) -> str:
     return f"{POOL_SPECS}[{POOLS.index(role)}].{last}"
 
 
-@kept
+@bounded_cache
 def _sent(body: str) -> tuple[str, dict[str, Any]]:
     """The location, and the user's own part of the answer. A job's body never changes."""
     stored = json.loads(body)

@@ -1,0 +1,1 @@
+"""The process of a server: takes the lead, listens, serves, and ends."""
