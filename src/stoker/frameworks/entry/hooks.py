@@ -15,7 +15,7 @@ ADAPTERS = {
     "tensorflow": "stoker.frameworks.keras.prepare:prepare_tensorflow",
     "keras": "stoker.frameworks.keras.prepare:prepare_keras",
     "tf_keras": "stoker.frameworks.keras.prepare:prepare_tf_keras",
-    "torch": "stoker.frameworks.torch.gradient_average:prepare_torch",
+    "torch": "stoker.frameworks.torch.prepare:prepare_torch",
     "jax": "stoker.frameworks.jax.jax_processes:prepare_jax",
 }
 """Framework → the function of its adapter. sitecustomize.py watches for the same."""

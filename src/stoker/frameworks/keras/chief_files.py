@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Optional
 
 from stoker.frameworks.processes.cluster import Cluster
 from stoker.frameworks.processes.rank_files import elsewhere, is_alone_with
+from stoker.frameworks.replaced import CHIEF_SAVES, replace
 
 _FILES = ("filepath", "filename", "log_dir", "backup_dir")  # of callbacks that write
 
@@ -30,10 +31,9 @@ def _redirect(callback: Any) -> None:
             setattr(callback, name, os.path.join(elsewhere(), os.path.basename(path) or "files"))
 
 
-def throw_away(model: Any) -> None:
+def throw_away(keras: Any) -> None:
     """From now on what a model saves here goes nowhere, unless nobody else writes there."""
-    for name in ("save", "save_weights", "export"):
-        setattr(model, name, _thrown_away(getattr(model, name)))
+    replace(CHIEF_SAVES[keras.__name__], {path: _thrown_away for path in CHIEF_SAVES[keras.__name__].names})
 
 
 def _thrown_away(save: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import re
-from importlib import import_module
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 from stoker.frameworks.messages import Refused
+from stoker.frameworks.replaced import BUILD, replace
 
 _OPTIMIZER = re.compile(r"(?:optimizer|optim|opt)_?(.+)|(.*?)_?(?:optimizer|optim|opt)", re.IGNORECASE)
 
@@ -28,12 +28,11 @@ def optimizers_of(keras: Any, model: Any) -> List[Any]:
 
 def mend_build(keras: Any, tensorflow: Any) -> None:
     """Let Keras build models in this way from now on."""
-    trainer: Any = import_module("keras.src.backend.tensorflow.trainer").TensorFlowTrainer
-    original = getattr(trainer, "_maybe_symbolic_build", None)
-    if original is None:
-        return  # a version that builds in another way
+    (path,) = BUILD.names
+    replace(BUILD, {path: lambda original: functools.wraps(original)(_builds(keras, tensorflow))})
 
-    @functools.wraps(original)
+
+def _builds(keras: Any, tensorflow: Any) -> Callable[..., None]:
     def build(model: Any, iterator: Any = None, data_batch: Any = None) -> None:
         if model._distribute_strategy is None:
             return
@@ -50,7 +49,7 @@ def mend_build(keras: Any, tensorflow: Any) -> None:
                     break
             model._symbolic_build(data_batch=data_batch)
 
-    trainer._maybe_symbolic_build = build
+    return build
 
 
 def _build_by_kind(tensorflow: Any, model: Any, iterator: Any) -> bool:

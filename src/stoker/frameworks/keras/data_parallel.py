@@ -18,9 +18,11 @@ from stoker.frameworks.messages import Refused
 from stoker.frameworks.processes.cluster import Cluster
 from stoker.frameworks.processes.learning_rates import Rates
 from stoker.frameworks.processes.seeding import begin_alike
+from stoker.frameworks.replaced import WHOLE_DATA, replace
 
 from .chief_files import throw_away, writing_chief
 from .composed_models import optimizers_of
+from .fit import Call, surround_fit
 
 _DEFAULT_BATCH = 32  # of Keras
 OWN = frozenset(
@@ -51,7 +53,7 @@ def begin(keras: Any, cluster: Cluster) -> None:
 
 
 class Shared:
-    """What stands in for `Model.fit`."""
+    """What is done around `Model.fit`."""
 
     def __init__(self, keras: Any, jax: Any, cluster: Cluster) -> None:
         self._keras = keras
@@ -61,33 +63,30 @@ class Shared:
         self._replicas = cluster.replicas  # that each compute with one
         self._devices = max(1, cluster.devices)  # of this process
         self._rates = Rates(self._replicas)
-        self._original = keras.Model.fit
         self._datasets: Dict[int, "tuple[Any, Any]"] = {}  # by id, and this process's part of each
 
     def put_in_place(self) -> None:
-        """From now on programs call this one."""
-        signature, shared = inspect.signature(self._original), self
+        """From now on `fit` trains on all devices of all processes."""
+        keras = self._keras
+        surround_fit(keras, "distribute", self._run)
+        made = {"keras:Model.evaluate": self._evaluates_whole, "keras:Model.predict": self._alone}
+        replace(WHOLE_DATA["keras"], made)
+        if not self._cluster.is_chief:
+            throw_away(keras)
 
-        @functools.wraps(self._original)
-        def fit(model: Any, *args: Any, **words: Any) -> Any:
-            bound = signature.bind(model, *args, **words)
-            return shared._run(model, bound)
-
-        evaluate = self._keras.Model.evaluate
-        of_evaluate = inspect.signature(evaluate)
+    def _evaluates_whole(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+        """All of the data, by every process."""
+        signature = inspect.signature(evaluate)
 
         @functools.wraps(evaluate)
         def evaluate_whole(model: Any, *args: Any, **words: Any) -> Any:
-            bound = of_evaluate.bind(model, *args, **words)
+            bound = signature.bind(model, *args, **words)
             for name in ("x", "y", "sample_weight"):
                 if bound.arguments.get(name) is not None:
-                    bound.arguments[name] = shared._whole(bound.arguments[name])
+                    bound.arguments[name] = self._whole(bound.arguments[name])
             return evaluate(*bound.args, **bound.kwargs)
 
-        self._keras.Model.fit, self._keras.Model.evaluate = fit, evaluate_whole
-        self._keras.Model.predict = self._alone(self._keras.Model.predict)
-        if not self._cluster.is_chief:
-            throw_away(self._keras.Model)
+        return evaluate_whole
 
     def _alone(self, predict: Callable[..., Any]) -> Callable[..., Any]:
         """Each process predicts for itself all that it is given, with a copy of the weights: every one has all of it."""
@@ -111,8 +110,8 @@ class Shared:
 
         return predict_alone
 
-    def _run(self, model: Any, bound: inspect.BoundArguments) -> Any:
-        asked = bound.arguments
+    def _run(self, call: Call, fit: Callable[[], Any]) -> Any:
+        model, asked = call.model, call.asked
         self._share(asked)
         for optimizer in optimizers_of(self._keras, model):
             self._rates.scale(optimizer)
@@ -129,7 +128,7 @@ class Shared:
         if not self._cluster.is_chief:
             asked["verbose"] = 0
         try:
-            return self._original(*bound.args, **bound.kwargs)
+            return fit()
         finally:
             del model.train_step
 

@@ -8,14 +8,15 @@ import math
 from typing import Any, Callable, Dict, Optional
 
 from stoker.frameworks import verification
-from stoker.frameworks.keras.resume.resumed_fit import Resume
 from stoker.frameworks.messages import Refused, say
 from stoker.frameworks.metrics.meter import meter
 from stoker.frameworks.processes.cluster import Cluster
 from stoker.frameworks.processes.learning_rates import Rates
+from stoker.frameworks.replaced import VARIABLE_AS_NUMBER, WHOLE_DATA, replace
 
 from .chief_files import throw_away, writing_chief
 from .composed_models import optimizers_of
+from .fit import Call, surround_fit
 from .own_step_time import Own
 from .replica_average import Average
 
@@ -24,7 +25,7 @@ _NAMES = {"CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy"}  # the o
 
 
 class Fit:
-    """What stands in for `Model.fit`."""
+    """What is done around `Model.fit`."""
 
     def __init__(
         self,
@@ -32,25 +33,19 @@ class Fit:
         tensorflow: Any,
         cluster: Cluster,
         *,
-        strategy: Any = None,
+        strategy: Any,
         expected: int = 1,
-        resume: Optional[Resume] = None,
     ) -> None:
-        """`strategy`: that of Stoker; None: the program's own, or none. `expected`: so many replicas are to be in step."""
+        """`expected`: so many replicas are to be in step."""
         self._keras = keras
         self._tensorflow = tensorflow
         self._strategy = strategy
         self._cluster = cluster
         self._expected = expected
-        self._resume = resume
-        self._count = 1 if strategy is None else int(strategy.num_replicas_in_sync)
-        self._original = keras.Model.fit
-        self._signature = inspect.signature(self._original)
+        self._count = int(strategy.num_replicas_in_sync)
         self._rates = Rates(self._count)
         self._own: Optional[Own] = None
         self._average = Average(tensorflow)
-        if strategy is None:
-            return
         kinds = tensorflow.VariableSynchronization.ON_READ, tensorflow.VariableAggregation.ONLY_FIRST_REPLICA
         with strategy.scope():
             self._batch = tensorflow.Variable(
@@ -64,30 +59,20 @@ class Fit:
             self._own = Own(tensorflow, strategy, measures)
 
     def put_in_place(self) -> None:
-        """From now on programs call this one."""
-        fit = self
+        """From now on `fit` trains on all devices."""
+        keras = self._keras
+        surround_fit(keras, "distribute", self._run)
+        made = {f"{keras.__name__}:Model.{name}": self._by_examples for name in ("evaluate", "predict")}
+        replace(WHOLE_DATA[keras.__name__], made)
+        self._average.put_in_place(keras)
+        if hasattr(keras, "Variable"):
+            numbers = {f"keras:Variable.__{kind.__name__}__": _reads_as(kind) for kind in (int, float)}
+            replace(VARIABLE_AS_NUMBER, numbers)  # Keras' own fail for one that is on several devices
+        if not self._cluster.is_chief:
+            throw_away(keras)
 
-        @functools.wraps(self._original)
-        def stand_in(model: Any, *args: Any, **words: Any) -> Any:
-            return fit._run(model, *args, **words)
-
-        self._keras.Model.fit = stand_in
-        if self._strategy is not None:
-            for name in ("evaluate", "predict"):
-                setattr(self._keras.Model, name, self._by_examples(getattr(self._keras.Model, name)))
-            self._average.put_in_place(self._keras)
-        if self._strategy is not None and hasattr(self._keras, "Variable"):
-            for number in (int, float):  # those of Keras fail for one that is on several devices
-                setattr(self._keras.Variable, f"__{number.__name__}__", _reads_as(number))
-        if not self._cluster.is_chief and self._strategy is not None:
-            throw_away(self._keras.Model)
-
-    def _run(self, model: Any, *args: Any, **words: Any) -> Any:
-        bound = self._signature.bind(model, *args, **words)
-        asked = bound.arguments
-        data: Any = asked.get("x")
-        if self._strategy is None:
-            return self._train(model, bound, data)
+    def _run(self, call: Call, fit: Callable[[], Any]) -> Any:
+        model, asked = call.model, call.asked
         self._scale_batch(model, asked)
         for optimizer in optimizers_of(self._keras, model):
             self._rates.scale(optimizer)
@@ -110,15 +95,9 @@ class Fit:
         if not self._cluster.is_chief:
             asked["verbose"] = 0
         try:
-            return self._train(model, bound, data)
+            return fit()
         finally:
             del model.train_step
-
-    def _train(self, model: Any, bound: inspect.BoundArguments, data: Any) -> Any:
-        """Let Keras train, from where the last attempt was, if that is asked for. `data`: as the program gives them."""
-        if self._resume is None:
-            return self._original(*bound.args, **bound.kwargs)
-        return self._resume.train(model, bound, data, self._original)
 
     # The batch
 
@@ -301,5 +280,5 @@ def _kind(dataset: Any) -> str:
     return type(dataset).__name__.strip("_").removesuffix("Dataset") if dataset is not None else ""
 
 
-def _reads_as(number: type) -> Callable[[Any], Any]:
-    return lambda variable: number(variable.numpy())
+def _reads_as(number: type) -> Callable[[Any], Callable[[Any], Any]]:
+    return lambda _: lambda variable: number(variable.numpy())

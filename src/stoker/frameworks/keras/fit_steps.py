@@ -12,12 +12,15 @@ import inspect
 import os
 import sys
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 from stoker.frameworks import verification
 from stoker.frameworks.messages import say
 from stoker.frameworks.metrics.meter import Meter, meter
 from stoker.frameworks.processes.cluster import cluster_of
+from stoker.frameworks.replaced import TIMED_DATA, replace
+
+from .fit import Call, surround_fit
 
 _DEFAULT_BATCH = 32  # of Keras
 _SHORT_SECONDS = 0.04  # a step for which it would be too much to time its data always
@@ -44,32 +47,24 @@ class Steps:
 
     def put_in_place(self) -> None:
         """From now on every `fit` has one callback more."""
-        fit, steps = self._keras.Model.fit, self
-        signature = inspect.signature(fit)
+        surround_fit(self._keras, "measure", self._run)
 
-        @functools.wraps(fit)
-        def fit_measured(model: Any, *args: Any, **words: Any) -> Any:
-            try:
-                bound = signature.bind(model, *args, **words)
-            except TypeError:  # Keras says better what is wrong with it
-                return fit(model, *args, **words)
-            try:
-                callback = steps._callback(model, steps._batch(model, bound.arguments))
-                given = _with(bound, callback)
-            except Exception as error:
-                say(f"steps of this fit are not measured: {error!r}")
-                return fit(model, *args, **words)
-            before, steps._meter.kept_by = steps._meter.kept_by, "fit"  # on PyTorch its optimizer would be seen, too
-            try:
-                return fit(*bound.args, **bound.kwargs)
-            finally:
-                if callback in getattr(given, "callbacks", ()):
-                    given.callbacks.remove(callback)  # it may be used again
-                steps._meter.kept_by = before
-                if steps._data is not None:
-                    steps._data.end()
-
-        self._keras.Model.fit = fit_measured
+    def _run(self, call: Call, fit: Callable[[], Any]) -> Any:
+        try:
+            callback = self._callback(call.model, self._batch(call.model, call.asked))
+            given = _with(call.bound, callback)
+        except Exception as error:
+            say(f"steps of this fit are not measured: {error!r}")
+            return fit()
+        before, self._meter.kept_by = self._meter.kept_by, "fit"  # on PyTorch its optimizer would be seen, too
+        try:
+            return fit()
+        finally:
+            if callback in getattr(given, "callbacks", ()):
+                given.callbacks.remove(callback)  # it may be used again
+            self._meter.kept_by = before
+            if self._data is not None:
+                self._data.end()
 
     def _batch(self, model: Any, asked: Dict[str, Any]) -> int:
         """How many examples a step of this process has; 0: that is not known yet."""
@@ -263,15 +258,16 @@ class Data:
                 tensorflow.Variable(tensorflow.constant(0, kind), trainable=False)
                 for kind in (tensorflow.float64, tensorflow.int64, tensorflow.int64)
             )
-        iterate, data = tensorflow.data.Dataset.__iter__, self
+        replace(TIMED_DATA, {"tensorflow:data.Dataset.__iter__": self._timed_iterator})
 
+    def _timed_iterator(self, iterate: Callable[[Any], Any]) -> Callable[[Any], Any]:
         @functools.wraps(iterate)
         def iterate_timed(dataset: Any) -> Any:
-            if not data.is_wanted or not tensorflow.executing_eagerly():
+            if not self.is_wanted or not self._tensorflow.executing_eagerly():
                 return iterate(dataset)
-            return iterate(data._of(dataset))
+            return iterate(self._of(dataset))
 
-        tensorflow.data.Dataset.__iter__ = iterate_timed
+        return iterate_timed
 
     def decide(self, meter: Meter, *, is_first: bool) -> None:
         """Whether the epoch that begins is timed: the first of a fit now and then, the others always where steps are long."""

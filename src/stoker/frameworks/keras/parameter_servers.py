@@ -14,8 +14,10 @@ from typing import Any, Callable, Dict, Optional, Sequence
 from stoker.frameworks import verification
 from stoker.frameworks.messages import STOPPED_EXIT_CODE, Refused, say
 from stoker.frameworks.processes.cluster import Cluster
+from stoker.frameworks.replaced import SERVED, replace
 
 from .chief_files import as_list
+from .fit import Call, surround_fit
 
 _DEFAULT_BATCH = 32  # of Keras
 
@@ -45,26 +47,35 @@ class Served:
 
     def put_in_place(self) -> None:
         """From now on programs call these."""
-        model = self._keras.Model
-        for name, change in (("compile", self._compiled), ("fit", self._fitted), ("evaluate", self._evaluated)):
-            setattr(model, name, self._stand_in(getattr(model, name), change))
-        for name in ("predict", "train_on_batch", "test_on_batch", "predict_on_batch"):
-            setattr(model, name, _refused(name))
+        surround_fit(self._keras, "serve", self._fits)
+        made = {name: _refused(name) for name in ("predict", "train_on_batch", "test_on_batch", "predict_on_batch")}
+        made["compile"], made["evaluate"] = self._changed_by(self._compiled), self._changed_by(self._evaluated)
+        replace(SERVED, {f"tf_keras:Model.{name}": make for name, make in made.items()})
 
-    def _stand_in(self, original: Callable[..., Any], change: Callable[[Any, Dict[str, Any]], None]) -> Any:
-        signature = inspect.signature(original)
+    def _fits(self, call: Call, fit: Callable[[], Any]) -> Any:
+        self._fitted(call.model, call.asked)
+        return self._answered(fit)
 
-        @functools.wraps(original)
-        def called(model: Any, *args: Any, **words: Any) -> Any:
-            bound = signature.bind(model, *args, **words)
-            change(model, bound.arguments)
-            try:
-                return _as_numbers(original(*bound.args, **bound.kwargs))
-            except self._tensorflow.errors.UnavailableError as error:
-                say(f"a parameter server is gone, and the weights with it: {str(error).splitlines()[0]}")
-                raise SystemExit(STOPPED_EXIT_CODE) from None
+    def _changed_by(self, change: Callable[[Any, Dict[str, Any]], None]) -> Callable[[Any], Any]:
+        def stand_in(original: Callable[..., Any]) -> Callable[..., Any]:
+            signature = inspect.signature(original)
 
-        return called
+            @functools.wraps(original)
+            def called(model: Any, *args: Any, **words: Any) -> Any:
+                bound = signature.bind(model, *args, **words)
+                change(model, bound.arguments)
+                return self._answered(lambda: original(*bound.args, **bound.kwargs))
+
+            return called
+
+        return stand_in
+
+    def _answered(self, call: Callable[[], Any]) -> Any:
+        try:
+            return _as_numbers(call())
+        except self._tensorflow.errors.UnavailableError as error:
+            say(f"a parameter server is gone, and the weights with it: {str(error).splitlines()[0]}")
+            raise SystemExit(STOPPED_EXIT_CODE) from None
 
     def _compiled(self, model: Any, asked: Dict[str, Any]) -> None:
         """Each example is looked at once when it evaluates, where Keras can: it makes the loss anew, from its name."""
@@ -215,11 +226,11 @@ def _as_numbers(found: Any) -> Any:
     return value if getattr(value, "ndim", 0) else float(value)
 
 
-def _refused(name: str) -> Callable[..., Any]:
+def _refused(name: str) -> Callable[[Any], Callable[..., Any]]:
     def refused(*_: Any, **__: Any) -> Any:
         raise Refused(
             f"{name} is not known with parameter servers",
             "train by fit, and predict in a program of its own from the saved model",
         )
 
-    return refused
+    return lambda _: refused

@@ -16,6 +16,7 @@ from stoker.frameworks.messages import Refused, say
 from stoker.frameworks.processes.choice import choose_jax, choose_keras
 from stoker.frameworks.processes.cluster import Cluster, cluster_of
 from stoker.frameworks.processes.seeding import begin_alike
+from stoker.frameworks.replaced import BEGUN, replace
 
 if TYPE_CHECKING:
     from stoker.frameworks.keras.resume.resumed_fit import Resume  # brings numpy
@@ -54,6 +55,13 @@ def _is_legacy() -> bool:
 def prepare_keras(keras: ModuleType) -> None:
     """Keras 3, on whichever backend."""
     if _is_of_a_library():
+        return
+    if not hasattr(keras, "config"):
+        if asked() or os.environ.get("STOKER_CHECKPOINTS") or os.environ.get("STOKER_PRECISION"):
+            raise Refused(
+                f"Keras {getattr(keras, '__version__', '2')} is neither distributed nor saved without a change to the program",
+                "install keras>=3, or tf_keras, in the job's environment; or leave out --distribute, --checkpoints, --precision",
+            )
         return
     _set_precision(keras.config.set_dtype_policy)
     backend = keras.config.backend()
@@ -159,7 +167,7 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
         if resume is not None:
             if own is None:
                 _begin_alike(tensorflow, cluster)
-            Fit(keras, tensorflow, cluster, resume=resume).put_in_place()
+            resume.put_in_place()
         return
     _check_trains_by_fit(cluster)
     if way == "ps":
@@ -181,9 +189,11 @@ def _distribute(keras: ModuleType, *, is_legacy: bool) -> None:
         _mirrored(tensorflow, cluster) if way == "mirrored" else _multiworker(tensorflow, keras, cluster, is_legacy)
     )
     tensorflow.distribute.experimental_set_strategy(strategy)
-    _keep_the_context(tensorflow)
+    _keep_the_context()
     expected = cluster.processes if cluster.is_pretended and way == "multiworker" else cluster.replicas
-    Fit(keras, tensorflow, cluster, strategy=strategy, expected=expected, resume=resume).put_in_place()
+    if resume is not None:
+        resume.put_in_place()
+    Fit(keras, tensorflow, cluster, strategy=strategy, expected=expected).put_in_place()
 
 
 def _begin_alike(tensorflow: Any, cluster: Cluster) -> None:
@@ -196,7 +206,7 @@ def _serve(keras: ModuleType, tensorflow: Any, cluster: Cluster) -> None:
     from .parameter_servers import Served, begin
 
     tensorflow.distribute.experimental_set_strategy(begin(tensorflow, cluster))
-    _keep_the_context(tensorflow)
+    _keep_the_context()
     Served(keras, tensorflow, cluster).put_in_place()
 
 
@@ -272,23 +282,13 @@ def _pretend(tensorflow: Any, count: int) -> list[str]:
     return [f"CPU:{n}" for n in range(count)]
 
 
-def _keep_the_context(tensorflow: Any) -> None:
+def _keep_the_context() -> None:
     """What programs say of devices before TensorFlow begins comes too late by now: it is skipped, and that is said."""
-    config = tensorflow.config
-    for holder, name in (
-        (config, "set_visible_devices"),
-        (config, "set_logical_device_configuration"),
-        (config.experimental, "set_memory_growth"),
-        (config.experimental, "set_virtual_device_configuration"),
-        (config.experimental, "set_visible_devices"),
-        (config.threading, "set_intra_op_parallelism_threads"),
-        (config.threading, "set_inter_op_parallelism_threads"),
-    ):
-        setattr(holder, name, _skipped(name))
+    replace(BEGUN, {path: _skipped(path.rpartition(".")[2]) for path in BEGUN.names})
 
 
-def _skipped(name: str) -> Callable[..., Optional[Any]]:
+def _skipped(name: str) -> Callable[[Any], Callable[..., None]]:
     def skipped(*_: Any, **__: Any) -> None:
         say(f"tf.config's {name} is skipped: TensorFlow has begun already, with its workers (--distribute)")
 
-    return skipped
+    return lambda _: skipped

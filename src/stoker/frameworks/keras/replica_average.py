@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import threading
-from importlib import import_module
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 from weakref import WeakSet
+
+from stoker.frameworks.replaced import AVERAGES, Make, replace
 
 
 class Average:
@@ -24,94 +25,89 @@ class Average:
         self._has_own_statistics = False  # on each replica, which nobody averages
 
     def put_in_place(self, keras: Any) -> None:
-        """Let Keras average. Versions that are made otherwise are left as they are."""
-        if hasattr(keras, "Variable"):
-            self._put_in_keras()
-            self._has_own_statistics = True
-        else:
-            self._put_in_tf_keras(keras)
+        """Let Keras average in this way. A version that is made otherwise is left as it is, whole."""
+        made = self._in_keras() if hasattr(keras, "Variable") else self._in_tf_keras()
+        is_replaced = replace(AVERAGES[keras.__name__], made)
+        self._has_own_statistics = is_replaced and hasattr(keras, "Variable")
 
-    def _put_in_keras(self) -> None:
-        """Version 3."""
-        try:
-            losses: Any = import_module("keras.src.losses.loss")
-            optimizer: Any = import_module("keras.src.optimizers.base_optimizer").BaseOptimizer
-            reduces: Any = import_module("keras.src.backend.tensorflow.optimizer").TFOptimizer
-            reduce, clip = losses.reduce_values, optimizer._clip_gradients
-            known = losses.scale_loss_for_distribution, losses.unscale_loss_for_distribution
-        except (ImportError, AttributeError):
-            return
-        if not all(map(callable, (*known, reduces._all_reduce_sum_gradients))):
-            return
+    def _in_keras(self) -> Dict[str, Make]:
+        """What is replaced in Keras 3."""
 
-        @functools.wraps(reduce)
-        def reduce_values(values: Any, sample_weight: Any = None, reduction: str = "sum_over_batch_size") -> Any:
-            found = reduce(values, sample_weight, reduction)
-            context = self._tensorflow.distribute.get_replica_context()
-            if context is None or reduction != "sum" or tuple(values.shape) == ():
-                return found
-            return found * context.num_replicas_in_sync  # of all, as far as this replica knows
+        def reduce_values(reduce: Any) -> Any:
+            @functools.wraps(reduce)
+            def reduced(values: Any, sample_weight: Any = None, reduction: str = "sum_over_batch_size") -> Any:
+                found = reduce(values, sample_weight, reduction)
+                context = self._tensorflow.distribute.get_replica_context()
+                if context is None or reduction != "sum" or tuple(values.shape) == ():
+                    return found
+                return found * context.num_replicas_in_sync  # of all, as far as this replica knows
 
-        @functools.wraps(clip)
-        def clip_averaged(own: Any, gradients: Any) -> Any:
-            """What is clipped is the gradient of all."""
-            return clip(own, list(gradients) if own in self._averaged_before else self.averaged(list(gradients)))
+            return reduced
 
-        losses.scale_loss_for_distribution = losses.unscale_loss_for_distribution = lambda value: value
-        losses.reduce_values = reduce_values
-        optimizer._clip_gradients = clip_averaged
-        self._put_in_scaling()
-        reduces._all_reduce_sum_gradients = lambda own, pairs: list(pairs)
+        def clip_averaged(clip: Any) -> Any:
+            @functools.wraps(clip)
+            def clipped(own: Any, gradients: Any) -> Any:
+                """What is clipped is the gradient of all."""
+                is_done = own in self._averaged_before
+                return clip(own, list(gradients) if is_done else self.averaged(list(gradients)))
 
-    def _put_in_scaling(self) -> None:
-        """What scales losses for fp16 leaves out a step whose gradients are not finite: those of all, or replicas would part."""
-        try:
-            scaling: Any = import_module("keras.src.optimizers.loss_scale_optimizer").LossScaleOptimizer
-            apply = scaling.apply
-        except (ImportError, AttributeError):
-            return
+            return clipped
 
-        @functools.wraps(apply)
-        def apply_averaged(own: Any, grads: Any, trainable_variables: Any = None) -> Any:
-            self._averaged_before.add(own.inner_optimizer)
-            return apply(own, self.averaged(list(grads)), trainable_variables)
+        def apply_averaged(apply: Any) -> Any:
+            @functools.wraps(apply)
+            def applied(own: Any, grads: Any, trainable_variables: Any = None) -> Any:
+                """A step whose gradients are not finite is left out: those of all, or replicas would part."""
+                self._averaged_before.add(own.inner_optimizer)
+                return apply(own, self.averaged(list(grads)), trainable_variables)
 
-        scaling.apply = apply_averaged
+            return applied
 
-    def _put_in_tf_keras(self, keras: Any) -> None:
+        losses, optimizers = "keras.src.losses.loss", "keras.src.optimizers"
+        return {
+            f"{losses}:scale_loss_for_distribution": lambda _: lambda value: value,
+            f"{losses}:unscale_loss_for_distribution": lambda _: lambda value: value,
+            f"{losses}:reduce_values": reduce_values,
+            f"{optimizers}.base_optimizer:BaseOptimizer._clip_gradients": clip_averaged,
+            f"{optimizers}.loss_scale_optimizer:LossScaleOptimizer.apply": apply_averaged,
+            "keras.src.backend.tensorflow.optimizer:TFOptimizer._all_reduce_sum_gradients": lambda _: (
+                lambda own, pairs: list(pairs)
+            ),
+        }
+
+    def _in_tf_keras(self) -> Dict[str, Make]:
         """Sums of losses are left to it, for it adds the gradients up."""
-        try:
-            scales: Any = import_module(f"{keras.__name__}.src.utils.losses_utils")
-            optimizers: Any = import_module(f"{keras.__name__}.src.optimizers.utils")
-            losses: Any = import_module(f"{keras.__name__}.src.losses").Loss
-            scale, add, reduction = (
-                scales.scale_loss_for_distribution,
-                optimizers.all_reduce_sum_gradients,
-                losses._get_reduction,
-            )
-        except (ImportError, AttributeError):
-            return
 
-        @functools.wraps(scale)
-        def scale_loss(value: Any) -> Any:
-            return scale(value) if self._adds_up() else value
+        def scale_loss(scale: Any) -> Any:
+            @functools.wraps(scale)
+            def scaled(value: Any) -> Any:
+                return scale(value) if self._adds_up() else value
 
-        @functools.wraps(add)
-        def average(pairs: Any) -> Any:
-            pairs = list(pairs)
-            if self._adds_up():
-                return add(pairs)
-            return list(zip(self.averaged([gradient for gradient, _ in pairs]), [variable for _, variable in pairs]))
+            return scaled
 
-        @functools.wraps(reduction)
-        def reduced_by(own: Any) -> Any:
-            """It refuses a mean of one replica's examples outside of `compile`, as it could not be added up."""
-            own._allow_sum_over_batch_size = True
-            return reduction(own)
+        def average(add: Any) -> Any:
+            @functools.wraps(add)
+            def averaged(pairs: Any) -> Any:
+                pairs = list(pairs)
+                if self._adds_up():
+                    return add(pairs)
+                return list(zip(self.averaged([gradient for gradient, _ in pairs]), [one for _, one in pairs]))
 
-        scales.scale_loss_for_distribution = scale_loss
-        optimizers.all_reduce_sum_gradients = average
-        losses._get_reduction = reduced_by
+            return averaged
+
+        def reduced_by(reduction: Any) -> Any:
+            @functools.wraps(reduction)
+            def reduced(own: Any) -> Any:
+                """It refuses a mean of one replica's examples outside of `compile`, as it could not be added up."""
+                own._allow_sum_over_batch_size = True
+                return reduction(own)
+
+            return reduced
+
+        return {
+            "tf_keras.src.utils.losses_utils:scale_loss_for_distribution": scale_loss,
+            "tf_keras.src.optimizers.utils:all_reduce_sum_gradients": average,
+            "tf_keras.src.losses:Loss._get_reduction": reduced_by,
+        }
 
     def _adds_up(self) -> bool:
         """Whether this is no step of ours, or one of tf_keras whose loss is a sum."""

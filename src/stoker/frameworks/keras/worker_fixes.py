@@ -7,31 +7,33 @@ reduced over an axis that they do not have. Source: github.com/keras-team/keras/
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Callable
 
 from stoker.frameworks.messages import Refused
+from stoker.frameworks.replaced import TRIED, WORKERS, is_tried, replace
 
 from .composed_models import mend_build
-
-TRIED = ("3.15",)
-"""The versions of Keras with which several workers were seen to train as one."""
 
 
 def mend(keras: Any, tensorflow: Any) -> None:
     """Mend this Keras. Raises Refused for a version that was never tried."""
-    version = str(keras.__version__)
-    if ".".join(version.split(".")[:2]) not in TRIED:
+    if not is_tried("keras"):
+        tried = TRIED["keras"]
         raise Refused(
-            f"Keras {version} with several workers was never tried here (what was: {', '.join(TRIED)})",
-            f"install keras=={TRIED[-1]}.* for the job, or use tf_keras (TF_USE_LEGACY_KERAS=1), or one machine with more GPUs",
+            f"Keras {keras.__version__} with several workers was never tried here (what was: {', '.join(tried)})",
+            f"install keras=={tried[-1]}.* for the job, or {WORKERS.without}",
         )
+    (path,) = WORKERS.names
+    replace(WORKERS, {path: lambda original: _reduces(tensorflow, original)})
+    mend_build(keras, tensorflow)
+
+
+def _reduces(tensorflow: Any, reduce_per_replica: Callable[..., Any]) -> Callable[..., Any]:
     trainer: Any = import_module("keras.src.backend.tensorflow.trainer")
-    reduce_per_replica = trainer.reduce_per_replica
 
     def reduce(values: Any, strategy: Any, reduction: str) -> Any:
         if trainer._collective_all_reduce_multi_worker(strategy) and reduction in ("auto", "mean"):
             return tensorflow.nest.map_structure(lambda value: strategy.reduce("MEAN", value, axis=None), values)
         return reduce_per_replica(values, strategy, reduction)
 
-    trainer.reduce_per_replica = reduce
-    mend_build(keras, tensorflow)
+    return reduce

@@ -6,14 +6,15 @@ In the working directory of its replica, where nobody else writes, a file stays 
 from __future__ import annotations
 
 import atexit
-import builtins
 import functools
-import io
 import os
 import shutil
 import tempfile
 import threading
+from importlib import import_module
 from typing import Any, Callable, Dict
+
+from stoker.frameworks.replaced import RANK_FILES, TORCH_FILES, replace
 
 
 @functools.lru_cache(maxsize=None)
@@ -60,19 +61,15 @@ class Saved:
 
     def _put_in_place(self) -> None:
         """What a program does with a file that it has saved: it looks at it, reads, renames, copies and removes it."""
-        for module, name, word in (
-            (os, "stat", "path"),
-            (os, "access", "path"),
-            (builtins, "open", "file"),
-            (io, "open", "file"),
-        ):
-            setattr(module, name, _StandIn(getattr(module, name), module, name, self._found, (word,)))
-        for name in ("remove", "unlink"):
-            setattr(os, name, _StandIn(getattr(os, name), os, name, self._removed, ("path",)))
-        for module, name in ((os, "rename"), (os, "replace"), (shutil, "move")):
-            setattr(module, name, _StandIn(getattr(module, name), module, name, self._moved, ("src", "dst")))
-        for module, name in ((shutil, "copyfile"), (shutil, "copy"), (shutil, "copy2"), (os, "link"), (os, "symlink")):
-            setattr(module, name, _StandIn(getattr(module, name), module, name, self._copied, ("src", "dst")))
+        acts: "tuple[tuple[Callable[..., Any], tuple[str, ...], str], ...]" = (
+            (self._found, ("path",), "os:stat os:access"),
+            (self._found, ("file",), "builtins:open io:open"),
+            (self._removed, ("path",), "os:remove os:unlink"),
+            (self._moved, ("src", "dst"), "os:rename os:replace shutil:move"),
+            (self._copied, ("src", "dst"), "shutil:copyfile shutil:copy shutil:copy2 os:link os:symlink"),
+        )
+        made = {path: _stands_in(path, act, names) for act, names, paths in acts for path in paths.split()}
+        replace(RANK_FILES, made)
 
     def _found(self, function: Callable[..., Any], path: Any, *rest: Any, **words: Any) -> Any:
         return function(self.where(path), *rest, **words)
@@ -126,24 +123,35 @@ class _StandIn:
         return getattr, self._place
 
 
+def _stands_in(path: str, act: Callable[..., Any], names: "tuple[str, ...]") -> Callable[[Any], _StandIn]:
+    module, _, name = path.partition(":")
+    return lambda function: _StandIn(function, import_module(module), name, act, names)
+
+
 def _within(target: Any, source: Any) -> str:
     """Where something is copied or moved to: into a folder, or to that name."""
     path: str = os.path.abspath(os.fspath(target))
     return os.path.join(path, os.path.basename(os.fspath(source))) if os.path.isdir(path) else path
 
 
-def save_elsewhere(torch: Any) -> None:
+def save_elsewhere() -> None:
     """What others than the chief save by PyTorch where all can see it, they alone read again; it goes with the process."""
-    saved, save, load = Saved(), torch.save, torch.load
+    saved = Saved()
 
-    @functools.wraps(save)
-    def save_there(obj: Any, f: Any, *args: Any, **words: Any) -> None:
-        if isinstance(f, (str, os.PathLike)) and not is_alone_with(f):
-            f = saved.place(f)
-        save(obj, f, *args, **words)
+    def saves(save: Callable[..., Any]) -> Callable[..., None]:
+        @functools.wraps(save)
+        def save_there(obj: Any, f: Any, *args: Any, **words: Any) -> None:
+            if isinstance(f, (str, os.PathLike)) and not is_alone_with(f):
+                f = saved.place(f)
+            save(obj, f, *args, **words)
 
-    @functools.wraps(load)
-    def load_from_there(f: Any, *args: Any, **words: Any) -> Any:
-        return load(saved.where(f), *args, **words)
+        return save_there
 
-    torch.save, torch.load = save_there, load_from_there
+    def loads(load: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(load)
+        def load_from_there(f: Any, *args: Any, **words: Any) -> Any:
+            return load(saved.where(f), *args, **words)
+
+        return load_from_there
+
+    replace(TORCH_FILES, {"torch:save": saves, "torch:load": loads})

@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Set
 from stoker.frameworks.checkpointing.rng import draw_alike, drawing_alike
 from stoker.frameworks.messages import Refused
 from stoker.frameworks.processes.cluster import Cluster
+from stoker.frameworks.replaced import TORCH_DATA, replace
 
 from .dataset_size import watch_size
 
@@ -58,15 +59,28 @@ class Share:
 
     def put_in_place(self) -> None:
         """Give every DataLoader that is made from now on a sampler of ours."""
-        loader, share = _data.DataLoader, self
-        begin, read, train = loader.__init__, loader.__iter__, self._torch.nn.Module.train
+        replace(
+            TORCH_DATA,
+            {
+                "torch.utils.data:DataLoader.__init__": self._begins_shared,
+                "torch.utils.data:DataLoader.__iter__": self._reads_shared,
+                "torch.nn:Module.train": self._notes_training,
+            },
+        )
+
+    def _begins_shared(self, begin: Any) -> Any:
         signature = inspect.signature(begin)
 
         @functools.wraps(begin)
         def begin_shared(loader: Any, *args: Any, **words: Any) -> None:
             bound = signature.bind(loader, *args, **words)
-            share._replace(bound.arguments)
+            self._replace(bound.arguments)
             begin(*bound.args, **bound.kwargs)
+
+        return begin_shared
+
+    def _reads_shared(self, read: Any) -> Any:
+        share = self
 
         @functools.wraps(read)
         def read_shared(loader: Any) -> Any:
@@ -75,6 +89,11 @@ class Share:
                 is_whole = dataset.begin(share.evaluates(), lambda: share.seed)
                 share.note(is_whole, loader.batch_size or 0, dataset.loader, id(dataset.dataset))
             return read(loader)
+
+        return read_shared
+
+    def _notes_training(self, train: Any) -> Any:
+        share = self
 
         @functools.wraps(train)
         def train_noted(module: Any, mode: bool = True) -> Any:
@@ -89,7 +108,7 @@ class Share:
                     if not mode:
                         share.at_evaluation(module)
 
-        loader.__init__, loader.__iter__, self._torch.nn.Module.train = begin_shared, read_shared, train_noted
+        return train_noted
 
     def evaluates(self) -> bool:
         """Whether the program does not train now, as far as can be seen."""

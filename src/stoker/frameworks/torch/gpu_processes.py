@@ -16,13 +16,14 @@ import sys
 import threading
 import time
 from importlib import import_module
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 from stoker.frameworks.entry.hooks import PROGRAM
 from stoker.frameworks.entry.program_source import first_use, launcher, main_file
 from stoker.frameworks.messages import STOPPED_EXIT_CODE, Refused, say
 from stoker.frameworks.processes.choice import choose_torch
 from stoker.frameworks.processes.cluster import Cluster, at_start, cluster_of
+from stoker.frameworks.replaced import EXCEPTHOOK, replace
 
 
 class _Own:
@@ -149,15 +150,16 @@ class Others:
             is_there = threading.Event()
             threading.Thread(target=self._run, args=(number, environment, is_there), daemon=True).start()
             is_there.wait()
-        before = sys.excepthook
+        replace(EXCEPTHOOK, {"sys:excepthook": self._ends_all})
+        own = os.getpid()
+        atexit.register(lambda: self._leave() if os.getpid() == own else None)
 
+    def _ends_all(self, before: Callable[..., Any]) -> Callable[..., None]:
         def failed(*error: Any) -> None:
             before(*error)
             self._end()
 
-        sys.excepthook = failed
-        own = os.getpid()
-        atexit.register(lambda: self._leave() if os.getpid() == own else None)
+        return failed
 
     def _run(self, number: int, environment: Dict[str, str], is_there: threading.Event) -> None:
         """Start one and wait for it, in a thread that lives as long as it does: Linux takes its end for that of the parent.

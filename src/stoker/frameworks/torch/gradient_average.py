@@ -17,23 +17,20 @@ from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
-from types import ModuleType
 from typing import Any, Dict, List
 from weakref import WeakValueDictionary
 
 from stoker.frameworks import verification
-from stoker.frameworks.entry.program_source import first_use, launcher, main_file, saves_itself
-from stoker.frameworks.messages import Refused, say
+from stoker.frameworks.messages import Refused
 from stoker.frameworks.metrics.meter import meter
-from stoker.frameworks.processes.choice import choose_torch
-from stoker.frameworks.processes.cluster import Cluster, cluster_of
+from stoker.frameworks.processes.cluster import Cluster
 from stoker.frameworks.processes.learning_rates import Rates
 from stoker.frameworks.processes.rank_files import save_elsewhere
 from stoker.frameworks.processes.seeding import begin_alike, is_aside
+from stoker.frameworks.replaced import TORCH_AVERAGE, replace
 
 from .data_shares import Share
-from .gpu_processes import OWN, must_meet
-from .source_checks import check_can_be_shared, check_devices, check_its_processes_meet, trains_by_keras
+from .source_checks import check_devices
 
 _MOST_TRIALS = 10
 """A program may compute gradients so often before it has an optimizer, to look at something."""
@@ -43,57 +40,6 @@ _AGREE_SECONDS = 60.0
 
 _LOOK_STEPS = 100
 """Every so many steps it is looked whether all processes are in step."""
-
-
-_OTHERS = frozenset({"import tensorflow", "import keras", "import tf_keras"})
-"""What trains, where the program itself does not name torch."""
-
-
-def prepare_torch(torch: ModuleType) -> None:
-    """Join the other processes as soon as torch is there, and set the precision."""
-    if (
-        first_use({"torch"}, main_file()) is None
-        and not first_use(OWN, main_file())
-        and first_use(_OTHERS, main_file())
-    ):
-        return  # a library of the program's has imported it
-    precision = os.environ.get("STOKER_PRECISION", "")
-    if precision and os.environ.get("KERAS_BACKEND") != "torch":  # that has a policy
-        _set_precision(torch, precision)
-    if os.environ.get("STOKER_CHECKPOINTS") and not (saves_itself() or trains_by_keras()):
-        say("--checkpoints does nothing here: a PyTorch loop is saved by stoker.checkpoint.State (docs/checkpoints.md)")
-    asked = os.environ.get("STOKER_DISTRIBUTE", "none")
-    if asked == "none":
-        return
-    cluster = cluster_of(os.environ)
-    own = first_use(OWN, main_file())
-    if asked in ("auto", "ddp", "fsdp") and launcher():
-        verification.left(f"{launcher()} starts and distributes it")
-    elif asked in ("auto", "ddp", "fsdp") and own is not None:
-        check_its_processes_meet(cluster)
-        verification.left(f"the program distributes itself ({own})")
-        if cluster.processes > 1:
-            must_meet(torch, own.name, str(own))
-    elif (cluster.servers or cluster.devices > 1) and first_use({"torch"}, main_file()) is None:
-        return  # somebody else has imported it: the machines are for another framework
-    elif choose_torch(asked, cluster) == "ddp":
-        check_can_be_shared()
-        if cluster.devices > 1:
-            raise Refused(
-                f"each replica has {cluster.devices} GPUs, and the program starts processes itself, or not at all",
-                f"ask for {cluster.replicas} replicas with one GPU each, or say --distribute none",
-            )
-        Loop(torch, cluster).put_in_place()
-
-
-def _set_precision(torch: Any, precision: str) -> None:
-    if precision == "fp16":
-        raise Refused("PyTorch trains in fp16 only with a GradScaler in the program", "use --precision bf16")
-    if precision == "bf16":
-        # Without the cache: one that is never cleared would keep the first weights for ever, and training would stand still.
-        for device in ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",):
-            torch.autocast(device, dtype=torch.bfloat16, cache_enabled=False).__enter__()
-    say(f"precision {precision}: {'autocast to bfloat16' if precision == 'bf16' else 'as the program says'} (PyTorch)")
 
 
 class Loop:
@@ -121,17 +67,34 @@ class Loop:
                 "install a PyTorch with CUDA in the job's environment, or ask for no GPUs",
             )
         self._together.init_process_group("cpu:gloo,cuda:nccl" if self._has_gpus else "gloo")
-        self._together.init_process_group = _is_done_already
         atexit.register(self._leave)
         begin_alike(cluster, torch)
         self._share.at_evaluation = self._share_buffers
         self._share.put_in_place()
-        self._meet_optimizers()
-        self._meet_clipping()
-        self._meet_others_ways()
+        clips = ("torch.nn.utils.clip_grad", "torch.nn.utils")
+        replace(
+            TORCH_AVERAGE,
+            {
+                "torch.distributed:init_process_group": lambda _: _is_done_already,
+                "torch.optim:Optimizer.add_param_group": self._adds_together,
+                "torch.optim.lr_scheduler:ReduceLROnPlateau.step": self._follows_together,
+                **{
+                    f"{module}:{name}": self._with_all
+                    for module in clips
+                    for name in ("clip_grad_norm_", "clip_grad_value_")
+                },
+                "torch.amp:GradScaler.unscale_": self._unscales_together,
+                "torch.amp:GradScaler.step": self._steps_together,
+                "torch:Tensor.backward": self._sees_backward,
+                "torch.nn.parallel:DistributedDataParallel.__init__": _refuses_another,
+            },
+        )
+        hooks = import_module("torch.optim.optimizer")
+        hooks.register_optimizer_step_pre_hook(self._before_step)
+        hooks.register_optimizer_step_post_hook(self._after_step)
         if not cluster.is_chief:
             os.environ.setdefault("TQDM_DISABLE", "1")
-            save_elsewhere(torch)
+            save_elsewhere()
 
     def _leave(self) -> None:
         if not self._together.is_initialized():
@@ -181,14 +144,12 @@ class Loop:
                         ) from None
             raise
 
-    def _meet_optimizers(self) -> None:
-        optimizer_module = import_module("torch.optim.optimizer")
-        optimizer_class, loop = self._torch.optim.Optimizer, self
-        add = optimizer_class.add_param_group
+    def _adds_together(self, add: Any) -> Any:
+        """Called for the first parameters, too. They begin as the first process has them; a new gradient is not averaged yet."""
+        loop = self
 
         @functools.wraps(add)
         def add_together(optimizer: Any, group: Any) -> None:
-            """Called for the first ones, too. They begin as the first process has them; a new gradient is not averaged yet."""
             add(optimizer, group)
             *others, added = optimizer.param_groups
             loop._rates.scale_group(added, others)
@@ -202,31 +163,31 @@ class Loop:
                     parameter.register_post_accumulate_grad_hook(lambda _, key=key: loop._averaged.discard(key))
             loop._shapes.add(frozenset(Counter(parameter.shape for parameter in _parameters(optimizer)).items()))
 
-        optimizer_class.add_param_group = add_together
-        plateau = self._torch.optim.lr_scheduler.ReduceLROnPlateau
-        follow = plateau.step
+        return add_together
+
+    def _follows_together(self, follow: Any) -> Any:
+        loop = self
 
         @functools.wraps(follow)
         def follow_together(scheduler: Any, metrics: Any, *args: Any, **words: Any) -> Any:
             return follow(scheduler, loop._average_of(float(metrics)), *args, **words)
 
-        plateau.step = follow_together
-        optimizer_module.register_optimizer_step_pre_hook(self._before_step)
-        optimizer_module.register_optimizer_step_post_hook(self._after_step)
+        return follow_together
 
-    def _meet_clipping(self) -> None:
-        """What looks at gradients before the step has to see those of all."""
+    # What looks at gradients before the step has to see those of all.
+
+    def _unscales_together(self, unscale: Any) -> Any:
         loop = self
-        for module in map(import_module, ("torch.nn.utils.clip_grad", "torch.nn.utils")):
-            for name in ("clip_grad_norm_", "clip_grad_value_"):
-                setattr(module, name, loop._with_all(getattr(module, name)))
-        scaler = self._torch.amp.GradScaler
-        unscale, step = scaler.unscale_, scaler.step
 
         @functools.wraps(unscale)
         def unscale_together(self: Any, optimizer: Any) -> Any:
             loop._average(optimizer)
             return unscale(self, optimizer)
+
+        return unscale_together
+
+    def _steps_together(self, step: Any) -> Any:
+        loop = self
 
         @functools.wraps(step)
         def step_together(self: Any, optimizer: Any, *args: Any, **words: Any) -> Any:
@@ -236,12 +197,11 @@ class Loop:
             finally:
                 loop._averaged.discard(id(optimizer))  # a step that was left out has no end that we hear of
 
-        scaler.unscale_, scaler.step = unscale_together, step_together
+        return step_together
 
-    def _meet_others_ways(self) -> None:
+    def _sees_backward(self, backward: Any) -> Any:
         """To train in a way that is not seen from here would be to train alone: it is refused."""
-        loop, backward = self, self._torch.Tensor.backward
-        seen = itertools.count(1)
+        loop, seen = self, itertools.count(1)
 
         @functools.wraps(backward)
         def backward_seen(tensor: Any, *args: Any, **words: Any) -> Any:
@@ -252,18 +212,7 @@ class Loop:
                 )
             return backward(tensor, *args, **words)
 
-        self._torch.Tensor.backward = backward_seen
-        wrapped: Any = import_module("torch.nn.parallel").DistributedDataParallel
-        begin = wrapped.__init__
-
-        @functools.wraps(begin)
-        def begin_refused(model: Any, *args: Any, **words: Any) -> None:
-            raise Refused(
-                "a library of the program's distributes it, too (DistributedDataParallel), which was not to be seen beforehand",
-                "say --distribute none: the variables that it needs for that are set",
-            )
-
-        wrapped.__init__ = begin_refused
+        return backward_seen
 
     def _with_all(self, function: Any) -> Any:
         @functools.wraps(function)
@@ -392,3 +341,14 @@ def _is_done_already(*_: Any, **__: Any) -> None:
 
 def _parameters(optimizer: Any) -> List[Any]:
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+
+
+def _refuses_another(begin: Any) -> Any:
+    @functools.wraps(begin)
+    def begin_refused(model: Any, *args: Any, **words: Any) -> None:
+        raise Refused(
+            "a library of the program's distributes it, too (DistributedDataParallel), which was not to be seen beforehand",
+            "say --distribute none: the variables that it needs for that are set",
+        )
+
+    return begin_refused

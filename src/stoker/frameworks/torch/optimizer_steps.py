@@ -17,6 +17,7 @@ from stoker.frameworks import verification
 from stoker.frameworks.messages import say
 from stoker.frameworks.metrics.meter import Meter, length_of, meter
 from stoker.frameworks.processes.seeding import is_aside
+from stoker.frameworks.replaced import TORCH_STEPS, replace
 
 _DEEPEST = 4  # of structures in a batch
 
@@ -57,8 +58,16 @@ class Steps:
         """Stand where the program will pass."""
         self._meter.source = self._values
         import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._hears(self._after_step))
-        self._meet_data()
-        self._meet_loss()
+        loading = "torch.utils.data.dataloader"
+        replace(
+            TORCH_STEPS,
+            {
+                f"{loading}:_BaseDataLoaderIter.__next__": self._times_reading,
+                f"{loading}:DataLoader.__iter__": self._times_beginning,
+                "torch:Tensor.backward": self._notes_loss,
+                "torch.amp:GradScaler.scale": self._notes_scale,
+            },
+        )
 
     def _hears(self, function: Callable[..., None]) -> Callable[..., None]:
         """The same, for a program that is to go on whatever becomes of it. A fork of the program is not heard."""
@@ -75,12 +84,8 @@ class Steps:
 
         return heard
 
-    def _meet_data(self) -> None:
-        loading, clock = import_module("torch.utils.data.dataloader"), time.perf_counter
-        iterator = loading._BaseDataLoaderIter
-        read_next, begin = iterator.__next__, loading.DataLoader.__iter__
-        before, after = self._hears(self._before_read), self._hears(self._after_read)
-        began = self._hears(self._after_begin)
+    def _times_reading(self, read_next: Any) -> Any:
+        before, after, clock = self._hears(self._before_read), self._hears(self._after_read), time.perf_counter
 
         @functools.wraps(read_next)
         def read_timed(loader: Any) -> Any:
@@ -90,16 +95,21 @@ class Steps:
             after(loader, batch, clock() - at)
             return batch
 
+        return read_timed
+
+    def _times_beginning(self, begin: Any) -> Any:
+        """Workers are started, or asked again: that, too, is to wait for data."""
+        before, began, clock = self._hears(self._before_read), self._hears(self._after_begin), time.perf_counter
+
         @functools.wraps(begin)
         def begin_timed(loader: Any) -> Any:
-            """Workers are started, or asked again: that, too, is to wait for data."""
             before(None)
             at = clock()
             found = begin(loader)
             began(clock() - at)
             return found
 
-        iterator.__next__, loading.DataLoader.__iter__ = read_timed, begin_timed
+        return begin_timed
 
     def _before_read(self, loader: Any) -> None:
         if not self._torch.is_grad_enabled():
@@ -124,20 +134,18 @@ class Steps:
                 self._loader, self._loader_batches = id(loader), length_of(loader)
             self._epoch_batches = self._loader_batches
 
-    def _meet_loss(self) -> None:
-        tensor = self._torch.Tensor
-        backward, note = tensor.backward, self._hears(self._before_backward)
+    def _notes_loss(self, backward: Any) -> Any:
+        note = self._hears(self._before_backward)
 
         @functools.wraps(backward)
         def backward_noted(loss: Any, *args: Any, **words: Any) -> Any:
             note(loss)
             return backward(loss, *args, **words)
 
-        tensor.backward = backward_noted
-        scaler = getattr(self._torch.amp, "GradScaler", None)  # of PyTorch 2.3 and newer
-        if scaler is None:
-            return
-        scale, note_unscaled = scaler.scale, self._hears(self._after_scaling)
+        return backward_noted
+
+    def _notes_scale(self, scale: Any) -> Any:
+        note_unscaled = self._hears(self._after_scaling)
 
         @functools.wraps(scale)
         def scale_noted(self: Any, outputs: Any) -> Any:
@@ -145,7 +153,7 @@ class Steps:
             note_unscaled(outputs)
             return found
 
-        scaler.scale = scale_noted
+        return scale_noted
 
     def _before_backward(self, loss: Any) -> None:
         if self._is_compiling():  # with the whole step

@@ -8,12 +8,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from stoker.frameworks.checkpointing.data_sources import Source
 from stoker.frameworks.checkpointing.rng import draw_from, drawn_so_far
+from stoker.frameworks.replaced import READERS
 
 from .dataset_passes import ENDLESS, Passes, is_generator
 from .epoch_order import Order, Place, Reached, Read, as_tensors
 
 _ADAPTERS = "keras.src.trainers.data_adapters"
-_READERS = {"jax": "JAXEpochIterator", "torch": "TorchEpochIterator"}
 _NOT_KNOWN = -2
 _INNER = ("_dataset", "_dataloader")
 """Where Keras' adapters of datasets of TensorFlow and of loaders of PyTorch have them."""
@@ -24,7 +24,9 @@ def is_known(backend: str) -> bool:
     try:
         kind: Any = import_module(f"{_ADAPTERS}.array_data_adapter").ArrayDataAdapter
         one = kind(import_module("numpy").zeros((1, 1)))
-        reader: Any = getattr(import_module(f"keras.src.backend.{backend}.trainer"), _READERS[backend])
+        (path,) = READERS[backend].names
+        module, _, name = path.partition(":")
+        reader: Any = getattr(import_module(module), name)
         is_taken = import_module(_ADAPTERS).get_data_adapter(one) is one
     except (ImportError, AttributeError, TypeError, ValueError):
         return False
@@ -119,7 +121,7 @@ class Streamed(Passes):
         self._is_generator = is_generator(data)
         self._source = Source(data)
         super().__init__(asked, self._length(data), owed, reached, done)
-        self.trainer, self.reader = f"keras.src.backend.{backend}.trainer", _READERS[backend]
+        self.backend = backend
         self._kept = chance
         self._begun: Optional[Dict[str, Any]] = None  # the source's state when the pass began that is read
         self._open: Callable[[], Iterator[Any]] = lambda: iter(data)

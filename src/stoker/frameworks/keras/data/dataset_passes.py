@@ -9,9 +9,10 @@ import math
 import warnings
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from stoker.frameworks.checkpointing.tf_data import entered
+from stoker.frameworks.replaced import READERS, replaced_meanwhile
 
 from .epoch_order import Course, Reached, Read
 
@@ -22,8 +23,9 @@ ENDLESS = -1
 def is_stream(asked: Dict[str, Any], tensorflow: Any) -> bool:
     """Whether `fit` is given what is read from its beginning, in a version of Keras that can be stood in for."""
     data: Any = asked["x"]
-    kind: Any = getattr(import_module(Passes.trainer), Passes.reader, None)
-    is_known = hasattr(kind, "_get_iterator") and hasattr(kind, "_enumerate_iterator")
+    kind: Any = import_module("keras.src.backend.tensorflow.trainer")
+    reader: Any = getattr(kind, "TFEpochIterator", None)
+    is_known = hasattr(reader, "_get_iterator") and hasattr(reader, "_enumerate_iterator")
     return is_known and (isinstance(data, tensorflow.data.Dataset) or is_generator(data))
 
 
@@ -35,8 +37,7 @@ def is_generator(data: Any) -> bool:
 class Passes(Course):
     """Those of one call of `fit`, counted in steps. Keras takes it for the dataset, and iterates over it for each."""
 
-    trainer = "keras.src.backend.tensorflow.trainer"
-    reader = "TFEpochIterator"  # there
+    backend = "tensorflow"
 
     def __init__(self, asked: Dict[str, Any], length: int, owed: List[Read], reached: Reached, done: int) -> None:
         """`asked`: what `fit` is given. `length`: how many batches that has. `owed`: what earlier calls have read of it, in
@@ -65,23 +66,22 @@ class Passes(Course):
     @contextmanager
     def stand_in(self) -> Iterator[None]:
         """Within it the first reader that Keras makes, which is the one that it trains from, reads from here."""
-        trainer: Any = import_module(self.trainer)
-        kind = getattr(trainer, self.reader)
 
-        def make(*args: Any, **words: Any) -> Any:
-            setattr(trainer, self.reader, kind)
-            self._reader = kind(*args, **words)
-            self._take()
-            self._reader._get_iterator = lambda: self
-            return self._reader
+        def stand_in(kind: Any) -> Callable[..., Any]:
+            def make(*args: Any, **words: Any) -> Any:
+                put_back()
+                self._reader = kind(*args, **words)
+                self._take()
+                self._reader._get_iterator = lambda: self
+                return self._reader
 
-        setattr(trainer, self.reader, make)
-        try:
+            return make
+
+        change = READERS[self.backend]
+        with replaced_meanwhile(change, {path: stand_in for path in change.names}) as put_back:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="Your input ran out of data")  # an entered epoch is shorter
                 yield
-        finally:
-            setattr(trainer, self.reader, kind)
 
     def _take(self) -> None:
         """Keras has made its reader."""

@@ -5,8 +5,6 @@ Several processes of JAX hold the same weights (data_parallel.py): each restores
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
 from contextlib import nullcontext
 from importlib import import_module
@@ -41,18 +39,6 @@ class BackendResume(Resume):
         tensorflow: Any = sys.modules.get("tensorflow")
         if tensorflow is not None and import_module("tensorflow.python.eager.context").global_seed() is None:
             tensorflow.random.set_seed(cluster.seed)  # its datasets shuffle as in the attempt before
-
-    def put_in_place(self) -> None:
-        """From now on programs call this one."""
-        original = self._keras.Model.fit
-        signature = inspect.signature(original)
-
-        @functools.wraps(original)
-        def fit(model: Any, *args: Any, **words: Any) -> Any:
-            bound = signature.bind(model, *args, **words)
-            return self.train(model, bound, bound.arguments.get("x"), original)
-
-        self._keras.Model.fit = fit
 
     def _scope(self, model: Any) -> ContextManager[Any]:
         return nullcontext()

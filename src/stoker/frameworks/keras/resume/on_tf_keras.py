@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from stoker.frameworks.keras.data.dataset_passes import Passes, is_generator
 from stoker.frameworks.keras.data.epoch_order import Course, Place
+from stoker.frameworks.replaced import TF_KERAS_READER, replaced_meanwhile
 
 from .on_tensorflow import TensorflowResume
-
-_READERS = "tf_keras.src.engine.data_adapter"
 
 
 class TfKerasPasses(Passes):
@@ -24,20 +22,18 @@ class TfKerasPasses(Passes):
     @contextmanager
     def stand_in(self) -> Iterator[None]:
         """Within it the first reader that tf_keras makes, which is the one that it trains from, reads from here."""
-        readers: Any = import_module(_READERS)
-        original = readers.get_data_handler
 
-        def make(*args: Any, **words: Any) -> Any:
-            readers.get_data_handler = original
-            self._reader = original(*args, **words)
-            self._reader._distributed_dataset, self._reader._dataset = self._reader._dataset, self
-            return self._reader
+        def stand_in(original: Any) -> Callable[..., Any]:
+            def make(*args: Any, **words: Any) -> Any:
+                put_back()
+                self._reader = original(*args, **words)
+                self._reader._distributed_dataset, self._reader._dataset = self._reader._dataset, self
+                return self._reader
 
-        readers.get_data_handler = make
-        try:
+            return make
+
+        with replaced_meanwhile(TF_KERAS_READER, {path: stand_in for path in TF_KERAS_READER.names}) as put_back:
             yield
-        finally:
-            readers.get_data_handler = original
 
     def begin_epoch(self) -> None:
         """Keras is about to read for it. To find the end of an epoch costs it a step that is none: once is enough."""

@@ -6,7 +6,6 @@ drawn from a seed for each epoch, so that an epoch can be entered anywhere; what
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
 from abc import ABC, abstractmethod
@@ -21,6 +20,7 @@ from stoker.frameworks.keras.chief_files import as_list
 from stoker.frameworks.keras.composed_models import build_optimizers, optimizers_of
 from stoker.frameworks.keras.data import py_dataset as numbered
 from stoker.frameworks.keras.data.epoch_order import Course, Place, Reached, Read
+from stoker.frameworks.keras.fit import Call, surround_fit
 from stoker.frameworks.messages import NotNow, Refused, passes, say
 from stoker.frameworks.metrics.meter import tell_resumed
 from stoker.frameworks.processes.cluster import Cluster
@@ -51,14 +51,17 @@ class Resume(ABC):
         # What calls that are over have read of data, by id: this attempt has left it out.
         self._owed: Dict[int, Tuple[Any, List[Read]]] = {}
 
-    def train(self, model: Any, bound: inspect.BoundArguments, data: Any, fit: Callable[..., Any]) -> Any:
-        """Call Keras' `fit` as it is `bound`, from where the last attempt was. `data`: what the program gives as `x`."""
-        callbacks = as_list(bound.arguments.get("callbacks"))
+    def put_in_place(self) -> None:
+        """From now on every `fit` goes on from where the last attempt was."""
+        surround_fit(self._keras, "resume", self._train)
+
+    def _train(self, call: Call, fit: Callable[[], Any]) -> Any:
+        callbacks = as_list(call.asked.get("callbacks"))
         if callbacks is None:
             say("its callbacks are in a CallbackList of its own: it is not saved")
-            return fit(*bound.args, **bound.kwargs)
-        bound.arguments["callbacks"] = callbacks
-        return self._run(model, bound.arguments, data, lambda: fit(*bound.args, **bound.kwargs))
+            return fit()
+        call.asked["callbacks"] = callbacks
+        return self._run(call.model, call.asked, call.data, fit)
 
     def _run(self, model: Any, asked: Dict[str, Any], data: Any, fit: Callable[[], Any]) -> Any:
         """Call `fit` with what is `asked`, changed so that it goes on."""
