@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # one more than proc
 SEEDS ?= 300
 SEED_BASE ?= 0
 
-.PHONY: demo demo-cluster test campaigns chaos attack check package site bench bench-scheduling docs clean
+.PHONY: demo demo-cluster test campaigns frameworks-latest chaos attack check package site bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make demo-cluster  the same idea on 13 machines that Ray orders: processes of this machine"
 	@echo "make test    run every test but the campaigns (ARGS=--hypothesis-profile=anew: with examples that nobody has tried)"
 	@echo "make campaigns  the tests that take long: clusters that lose machines and order them, the real gcloud by the pages"
+	@echo "make frameworks-latest  the tests of frameworks, with their newest releases (an environment of its own, 3 GB)"
 	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
 	@echo "make attack  what jobs and users can do to a server, for a minute each at levels 1 and 2 (ARGS='--seconds 10 --only pipes')"
 	@echo "make check   formatting, lint and types"
@@ -40,6 +41,18 @@ RAY_TESTS := tests/live/test_ray*.py
 campaigns: .venv/test  # clusters of Ray one after the other: 13 nodes beside others are too much for two processors
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m campaign --ignore-glob='$(RAY_TESTS)' $(ARGS)
 	$(BIN)/python -m pytest -m campaign $(RAY_TESTS) $(ARGS)
+
+LATEST := build/latest
+FRAMEWORKS := tests/frameworks $(addprefix tests/live/test_,distribute.py frameworks.py keras_average.py checkpoint.py resume.py \
+  resume_backends.py resume_tf_keras.py stored_checkpoints.py steps.py typical_programs.py)
+
+frameworks-latest: .venv/test  # with the newest releases of frameworks, in an environment of its own: to be run now and then
+	$(PYTHON) -m venv $(LATEST)
+	$(LATEST)/bin/python -m pip install -qq --disable-pip-version-check --upgrade pip
+	$(LATEST)/bin/python -m pip install -qq --disable-pip-version-check --upgrade -e '.[test]'
+	$(LATEST)/bin/python -m pip install -qq --disable-pip-version-check --upgrade --no-deps tf-keras
+	$(LATEST)/bin/python -m pip list | grep -iE '^(keras|tf.keras|tensorflow|torch|jax) ' || true
+	$(LATEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m 'campaign or not campaign' $(FRAMEWORKS) $(ARGS)
 
 chaos: .venv/chaos
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --seed-base $(SEED_BASE) $(ARGS)

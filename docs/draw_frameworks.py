@@ -1,4 +1,4 @@
-"""What works with which framework, as the tests prove it: the table of docs/frameworks.md.
+"""The tables of docs/frameworks.md: what works with which framework, as the tests prove it, and which names are replaced.
 
 A test says what it proves by `@pytest.mark.proves(PROGRAM, WHERE, HOW)`. What no test proves is not in the table.
 """
@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docs.markdown import table
+from stoker.frameworks.replaced import CHANGES, TRIED, Change, is_public
 
 ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).parent / "frameworks.md"
 BEGIN, END = "<!-- drawn by docs/draw.py from the marks of tests -->", "<!-- end of what is drawn -->"
+BEGIN_REPLACED = "<!-- drawn by docs/draw.py from frameworks/replaced.py -->"
 
 PROGRAMS = (
     "Keras 3 on TensorFlow, `fit`",
@@ -36,10 +38,33 @@ PLACES = (
 
 
 def frameworks() -> str:
-    """The page, with the table as it is now."""
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    return f"{before}{BEGIN}\n\n{matrix()}\n\n{END}{after}"
+    """The page, with the tables as they are now."""
+    text = PAGE.read_text()
+    for begin, drawn in ((BEGIN, matrix()), (BEGIN_REPLACED, replaced())):
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n\n{drawn}\n\n{END}{rest.partition(END)[2]}"
+    return text
+
+
+def replaced() -> str:
+    """The names that are replaced, change by change."""
+    rows = [
+        [_framework(one), one.why, "<br>".join(map(_name, (*one.names, *one.extra))), _without(one)] for one in CHANGES
+    ]
+    return table(["In", "So that", "These are replaced", "In a version that lacks one"], rows)
+
+
+def _framework(change: Change) -> str:
+    return f"{change.framework} {', '.join(TRIED.get(change.framework, ()))}".rstrip()
+
+
+def _name(path: str) -> str:
+    shown = f"`{path.removeprefix('builtins:').replace(':', '.')}`"
+    return shown if is_public(path) else f"{shown} (private)"
+
+
+def _without(change: Change) -> str:
+    return f"the program is refused: {change.without}" if change.is_needed else change.without
 
 
 def matrix() -> str:

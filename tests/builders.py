@@ -10,6 +10,7 @@ from stoker.clock import ForwardClock, ManualClock
 from stoker.control.commands import Commands
 from stoker.control.enact import Enact, Runtimes
 from stoker.control.loop import Loop
+from stoker.control.submission import Submission
 from stoker.core.ids import attempt_id
 from stoker.core.job import Attempt, Job, Placement, Replica, Request
 from stoker.core.node import Node
@@ -139,7 +140,7 @@ class House:
     def submit(self, name: str = "j", *, project: str = "p", **spec: Any) -> str:
         """Submit a job; returns its id."""
         request = Request(dialect="test", body="{}")
-        return self.commands.submit(project, name, a_spec(**spec), request=request, labels={}, owner="u").id
+        return self.commands.submit(Submission(project, name, a_spec(**spec), request=request, labels={}, owner="u")).id
 
     def tick(self, times: int = 1, *, seconds: float = 0.0) -> None:
         """Rounds of the loop, with time going on before each."""

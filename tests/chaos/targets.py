@@ -24,6 +24,7 @@ from stoker.api.filters import read_filter
 from stoker.app import Stoker, build
 from stoker.client.job_file import read_job_file
 from stoker.config import read_config
+from stoker.control.submission import Submission
 from stoker.core.changes import Open
 from stoker.core.errors import StokerError
 from stoker.core.job import Attempt, Placement, Replica, Request
@@ -70,7 +71,9 @@ def a_site() -> Iterator[Site]:
         with made.services.files.write(PACKAGE) as file:
             file.write(b"a package")
         spec = replace(a_spec(), program=Program(command=("true",)))
-        made.services.commands.submit("p", "j", spec, request=Request(dialect="x", body="{}"), labels={}, owner="u")
+        made.services.commands.submit(
+            Submission("p", "j", spec, request=Request(dialect="x", body="{}"), labels={}, owner="u")
+        )
         attempt = Attempt(
             id="p/j.1",
             job="p/j",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stoker.control.admission import check_quota
+from stoker.control.admission import look_at_quota
+from stoker.control.submission import Submission
 from stoker.core.errors import NotReady
 from stoker.core.job import Request
 from stoker.core.site import Queue, Quota, Site
@@ -33,13 +34,13 @@ def a_site(cohort: str = "", **queues: dict[str, Quota]) -> Site:
 
 def refusal(site: Site, spec: JobSpec) -> str:
     """Why its queue could never hold it; empty if it could."""
-    try:
-        check_quota(spec, [a_node("n0", 8), a_node("n1", 8, accelerator="V100")], rules_of(site), "the field")
-    except NotReady as refused:
-        (violation,) = refused.violations
-        assert violation.field == "the field"
-        return violation.description
-    return ""
+    nodes = [a_node("n0", 8), a_node("n1", 8, accelerator="V100")]
+    refused = look_at_quota(spec, nodes, rules_of(site), "the field")
+    if refused is None:
+        return ""
+    (violation,) = refused.violations
+    assert violation.field == "the field"
+    return violation.description
 
 
 def of_types(spec: JobSpec, accelerator: str) -> JobSpec:
@@ -62,11 +63,13 @@ def test_a_queue_that_there_is_not_is_refused_with_the_nearest(tmp_path: Path) -
 def test_a_rehearsal_needs_a_queue_but_no_quota(tmp_path: Path) -> None:
     house = a_house(tmp_path, "n0:0", site=a_site(default={"GPU": a_quota(0), "CPU": a_quota(0)}))
     request = Request(dialect="test", body="{}")
-    house.commands.submit("p", "j", a_spec(gpus=4), request=request, labels={}, owner="u", rehearse=True)
+    house.commands.submit(Submission("p", "j", a_spec(gpus=4), request=request, labels={}, owner="u", rehearse=True))
     house.tick()
     assert house.job().state is JobState.ACTIVE, "a quota does not hold up what runs on nodes of its own"
     with pytest.raises(NotReady):
-        house.commands.submit("p", "k", a_spec(queue="no"), request=request, labels={}, owner="u", rehearse=True)
+        house.commands.submit(
+            Submission("p", "k", a_spec(queue="no"), request=request, labels={}, owner="u", rehearse=True)
+        )
 
 
 def test_what_a_queue_could_never_hold() -> None:
@@ -132,9 +135,9 @@ def test_folders_that_programs_may_not_write_to_are_refused_with_what_the_machin
     commands = replace(house.commands, folder_problem=lambda spec: problems.get(spec.job_dir, ""))
     request = Request(dialect="test", body="{}")
     with pytest.raises(NotReady, match="may not write to /etc") as refused:
-        commands.submit("p", "j", replace(a_spec(), job_dir="/etc"), request=request, labels={}, owner="u")
+        commands.submit(Submission("p", "j", replace(a_spec(), job_dir="/etc"), request=request, labels={}, owner="u"))
     assert [v.field for v in refused.value.violations] == ["job_dir"]
-    commands.submit("p", "j", replace(a_spec(), job_dir="/data"), request=request, labels={}, owner="u")
+    commands.submit(Submission("p", "j", replace(a_spec(), job_dir="/data"), request=request, labels={}, owner="u"))
 
 
 def test_a_rehearsal_of_more_than_its_machine_runs_is_refused_before_any_node_is_made(tmp_path: Path) -> None:
@@ -142,6 +145,19 @@ def test_a_rehearsal_of_more_than_its_machine_runs_is_refused_before_any_node_is
     commands = replace(house.commands, rehearsal_replicas=200)
     with pytest.raises(NotReady, match=r"1,000,000,001 replicas .* at most 200 at a time: ask for at most 200 with"):
         spec = a_spec(workers=10**9)
-        commands.submit("p", "j", spec, request=request, labels={}, owner="u", rehearse=True)
-    commands.submit("p", "j", a_spec(workers=199), request=request, labels={}, owner="u", rehearse=True)
+        commands.submit(Submission("p", "j", spec, request=request, labels={}, owner="u", rehearse=True))
+    commands.submit(Submission("p", "j", a_spec(workers=199), request=request, labels={}, owner="u", rehearse=True))
     assert {(node.most_replicas, node.shares_machine) for node in house.store.nodes() if node.pool} == {(200, True)}
+
+
+def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    """A queue that there is not, a package that there is not, and more than any node has: nobody is sent back three times."""
+    house = a_house(tmp_path, "n0:4", site=a_site(default={}))
+    spec = replace(
+        a_spec(gpus=64, queue="none"), program=replace(a_spec().program, packages=("gs://bucket/none.tar.gz",))
+    )
+    with pytest.raises(NotReady) as refused:
+        house.commands.submit(Submission("p", "j", spec, request=Request(dialect="x", body="{}"), owner="u"))
+    assert [v.field for v in refused.value.violations] == ["job.labels.stoker-queue", "package_uris", "scale_tier"]
+    assert "stoker queue shows them" in refused.value.fix and "upload it first" in refused.value.fix
+    assert not house.store.world().jobs

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker.control.submission import Submission
 from stoker.core.errors import AlreadyExists, NotFound, NotReady
 from stoker.core.job import Request
 from stoker.core.spec import JobSpec, Program
@@ -53,7 +54,9 @@ def a_packaged(*packages: str) -> JobSpec:
 def test_a_package_that_is_not_there_fails_the_request_not_the_job(house: House) -> None:
     request = Request(dialect="test", body="{}")
     with pytest.raises(NotReady) as refused:
-        house.commands.submit("p", "j", a_packaged("gs://bucket/none.tar.gz"), request=request, labels={}, owner="u")
+        house.commands.submit(
+            Submission("p", "j", a_packaged("gs://bucket/none.tar.gz"), request=request, labels={}, owner="u")
+        )
     assert [v.field for v in refused.value.violations] == ["package_uris"]
 
 
@@ -85,7 +88,7 @@ def test_a_rehearsal_brings_its_own_nodes_and_takes_them_away(tmp_path: Path) ->
     house = a_house(tmp_path, "n0:0")
     spec = a_spec(gpus=4, workers=9, ps=3)
     request = Request(dialect="test", body="{}")
-    house.commands.submit("p", "j", spec, request=request, labels={}, owner="u", rehearse=True)
+    house.commands.submit(Submission("p", "j", spec, request=request, labels={}, owner="u", rehearse=True))
     assert len(house.store.world().nodes) == 1 + 13
     house.tick()
     attempt = house.store.attempt("p/j.1")
@@ -105,7 +108,9 @@ def test_two_projects_may_rehearse_the_same_name(tmp_path: Path) -> None:
     house = a_house(tmp_path, "n0:0")
     for project in ("pa", "pb"):
         request = Request(dialect="test", body="{}")
-        house.commands.submit(project, "same", a_spec(gpus=2), request=request, labels={}, owner="u", rehearse=True)
+        house.commands.submit(
+            Submission(project, "same", a_spec(gpus=2), request=request, labels={}, owner="u", rehearse=True)
+        )
     house.tick()
     assert len(house.store.world().nodes) == 3
     assert all(house.store.job(f"{project}/same").job.state is JobState.ACTIVE for project in ("pa", "pb"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from stoker.clock import ManualClock
+from stoker.control.submission import Submission
 from stoker.core.changes import Cancel, Change, NodeSeen, Note, Open, Relabel
 from stoker.core.errors import EngineError, Unavailable
 from stoker.core.job import Request as JobRequest
@@ -362,7 +363,7 @@ def test_a_cancel_that_comes_in_the_middle_of_a_round_counts_whoever_sent_it(tmp
 
     house = meddled(tmp_path, Open, cancel)
     request = JobRequest(dialect="test", body="{}")
-    house.commands.submit("p", "j", a_spec(gpus=1), request=request, labels={}, owner="loop")
+    house.commands.submit(Submission("p", "j", a_spec(gpus=1), request=request, labels={}, owner="loop"))
     house.tick()
     assert house.job().state is JobState.CANCELLED and not house.store.attempts("p/j")
     assert house.engine.started == [], "what is cancelled just before it was to get its place gets none"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker.control.submission import Submission
 from stoker.core.job import Request
 from stoker.core.site import DEFAULT_QUEUE, Queue, Quota, Site
 from stoker.core.states import ReplicaState
@@ -100,7 +101,7 @@ def test_of_what_has_ended_there_is_no_outlook(busy: House) -> None:
 
 def test_one_that_is_not_submitted(busy: House) -> None:
     job, nodes = busy.commands.would_submit(
-        "p", "new", a_spec(gpus=4), request=Request(dialect="test", body="{}"), labels={}, owner="u"
+        Submission("p", "new", a_spec(gpus=4), request=Request(dialect="test", body="{}"), labels={}, owner="u")
     )
     position = busy.store.position()
     found = an_outlooks(busy).of_new(job, tuple(nodes))
@@ -111,7 +112,9 @@ def test_one_that_is_not_submitted(busy: House) -> None:
 
 def test_a_rehearsal_that_is_not_submitted_finds_its_own_nodes(busy: House) -> None:
     job, nodes = busy.commands.would_submit(
-        "p", "new", a_spec(gpus=8), request=Request(dialect="test", body="{}"), labels={}, owner="u", rehearse=True
+        Submission(
+            "p", "new", a_spec(gpus=8), request=Request(dialect="test", body="{}"), labels={}, owner="u", rehearse=True
+        )
     )
     found = an_outlooks(busy).of_new(job, tuple(nodes))
     assert found is not None and found.start is not None and found.start.is_by(found.at)

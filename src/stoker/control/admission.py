@@ -20,17 +20,6 @@ from stoker.site.toml_tables import nearest
 from stoker.store.files import Files
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
-    """The fields of the request that refusals are put on: each dialect has its own."""
-
-    shape: str = "scale_tier"
-    image: str = "master_config.image_uri"
-    files: str = "package_uris"
-    folders: str = "job_dir"
-    queue: str = "job.labels.stoker-queue"
-
-
 @dataclass(frozen=True, slots=True)
 class _Limit:
     """What a queue may hold of a resource, which is less than what is asked for."""
@@ -39,96 +28,107 @@ class _Limit:
     most_milli: float
 
 
-def check_queue(spec: JobSpec, rules: Rules, field: str) -> None:
-    """Raise NotReady for a queue that the site does not have."""
+def refuse(*found: NotReady | None) -> None:
+    """Raise NotReady with everything that was found, so that nobody has to ask again for the next."""
+    refusals = [one for one in found if one is not None]
+    if refusals:
+        violations = [violation for one in refusals for violation in one.violations]
+        raise NotReady(violations, fix="; ".join(dict.fromkeys(one.fix for one in refusals if one.fix)))
+
+
+def look_at_queue(spec: JobSpec, rules: Rules, field: str) -> NotReady | None:
+    """What is wrong where the site does not have its queue."""
     queues = rules.site.queues
-    if spec.queue not in queues:
-        problem = f"this site has no queue {spec.queue[:80]!r}; {nearest(spec.queue, queues)}"
-        raise NotReady([Violation(field, problem)], fix="stoker queue shows them; without one, it is the queue default")
+    if spec.queue in queues:
+        return None
+    problem = f"this site has no queue {spec.queue[:80]!r}; {nearest(spec.queue, queues)}"
+    return NotReady([Violation(field, problem)], fix="stoker queue shows them; without one, it is the queue default")
 
 
-def check_images(spec: JobSpec, images: StandIns, field: str) -> None:
-    """Raise NotReady for images for which nothing stands in."""
+def look_at_images(spec: JobSpec, images: StandIns, field: str) -> NotReady | None:
+    """What is wrong with images for which nothing stands in."""
     problems = dict.fromkeys(filter(None, (_image_problem(group, images) for group in spec.groups)))
-    if problems:
-        raise NotReady(
-            [Violation(field, problem) for problem in problems],
-            fix="let an environment of this machine stand in for it (the setting `images`), or submit a Python package",
-        )
+    if not problems:
+        return None
+    return NotReady(
+        [Violation(field, problem) for problem in problems],
+        fix="let an environment of this machine stand in for it (the setting `images`), or submit a Python package",
+    )
 
 
-def check_files(spec: JobSpec, files: Files, field: str) -> None:
-    """Raise NotReady for packages and sources that cannot be read."""
+def look_at_files(spec: JobSpec, files: Files, field: str) -> NotReady | None:
+    """What is wrong with packages and sources that cannot be read."""
     missing = [uri for uri in (*spec.program.packages, spec.program.source) if uri and not files.exists(uri)]
-    if missing:
-        raise NotReady(
-            [Violation(field, f"{uri} does not exist, or cannot be read by this server") for uri in missing],
-            fix="upload it first (stoker jobs submit training --package-path does so), or correct the address",
-        )
+    if not missing:
+        return None
+    return NotReady(
+        [Violation(field, f"{uri} does not exist, or cannot be read by this server") for uri in missing],
+        fix="upload it first (stoker jobs submit training --package-path does so), or correct the address",
+    )
 
 
-def check_folders(problem: str, field: str) -> None:
-    """Raise NotReady for folders that programs may not write to. `problem`: what the machine says of them; empty: they may."""
-    if problem:
-        raise NotReady([Violation(field, problem)])
+def look_at_folders(problem: str, field: str) -> NotReady | None:
+    """What is wrong with folders that programs may not write to. `problem`: what the machine says of them; empty: they may."""
+    return NotReady([Violation(field, problem)]) if problem else None
 
 
-def check_capacity(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> None:
-    """Raise NotReady for what no node could ever hold."""
-    if not ever_fits(spec, nodes, rules.placer):
-        found = nearest_shape(spec, nodes, rules.placer)
-        raise NotReady(
-            [Violation(field, f"no node here could ever hold {wanted(spec)}. {found}")],
-            fix="ask for what there is, declare nodes (stoker up --fake …), or run it as a rehearsal on virtual"
-            " nodes made for it: stoker rehearse with the same arguments",
-        )
+def look_at_capacity(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> NotReady | None:
+    """What is wrong with what no node could ever hold."""
+    if ever_fits(spec, nodes, rules.placer):
+        return None
+    found = nearest_shape(spec, nodes, rules.placer)
+    return NotReady(
+        [Violation(field, f"no node here could ever hold {wanted(spec)}. {found}")],
+        fix="ask for what there is, declare nodes (stoker up --fake …), or run it as a rehearsal on virtual"
+        " nodes made for it: stoker rehearse with the same arguments",
+    )
 
 
-def check_rehearsal(spec: JobSpec, most: int, field: str) -> None:
-    """Raise NotReady for a rehearsal of more replicas than its machine runs at a time. `most`: so many; 0: no limit."""
-    if most and spec.replicas > most:
-        problem = (
-            f"{spec.replicas:,} replicas would start on this server's machine, which runs at most {most:,} at a time:"
-            f" ask for at most {most:,} with the chief"
-        )
-        raise NotReady(
-            [Violation(field, problem)],
-            fix="rehearse it with fewer workers; an admin can allow more: stoker config set local_replicas NUMBER",
-        )
+def look_at_rehearsal(spec: JobSpec, most: int, field: str) -> NotReady | None:
+    """What is wrong with a rehearsal of more replicas than its machine runs at a time. `most`: so many; 0: no limit."""
+    if not most or spec.replicas <= most:
+        return None
+    problem = (
+        f"{spec.replicas:,} replicas would start on this server's machine, which runs at most {most:,} at a time:"
+        f" ask for at most {most:,} with the chief"
+    )
+    return NotReady(
+        [Violation(field, problem)],
+        fix="rehearse it with fewer workers; an admin can allow more: stoker config set local_replicas NUMBER",
+    )
 
 
-def check_quota(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> None:
-    """Raise NotReady for what its queue could never hold, with all that it could borrow."""
+def look_at_quota(spec: JobSpec, nodes: Sequence[Node], rules: Rules, field: str) -> NotReady | None:
+    """What is wrong with what its queue could never hold, with all that it could borrow."""
     queues = rules.site.queues
-    queue = queues[spec.queue]
-    if not queue.quotas:
-        return
+    queue = queues.get(spec.queue)
+    if queue is None or not queue.quotas:
+        return None
     usage = Usage(rules.site, ())
     types = {node.accelerator for node in nodes if node.accelerator and not node.pool}
     limit = _limit(spec, queue, usage, types)
     if limit is None:
-        return
+        return None
     others = [one.name for one in queues.values() if _limit(spec, one, usage, types) is None]
     hint = f"the queue {' or '.join(others)} could" if others else f"ask for at most {limit.most_milli / 1000:g}"
     most = f"of {limit.resource} it may hold {limit.most_milli / 1000:g}"
     borrowed = ", with all that it may borrow" if queue.cohort else ""
     problem = f"the queue {queue.name} could never hold {wanted(spec)}: {most}{borrowed}; {hint}"
-    raise NotReady(
+    return NotReady(
         [Violation(field, problem)], fix="ask for less, or submit it to another queue (stoker queue shows them)"
     )
 
 
-def check_budget(project: str, job: Job, nodes: Sequence[Node], rules: Rules, field: str) -> None:
-    """Raise NotReady for what costs more by the hour than its project may ever spend, where it has to be ordered."""
+def look_at_budget(project: str, job: Job, nodes: Sequence[Node], rules: Rules, field: str) -> NotReady | None:
+    """What is wrong with what costs more by the hour than its project may ever spend, where it has to be ordered."""
     most = rules.site.budget(project).usd_per_hour
     if most is None or not rules.site.pools:
-        return
+        return None
     least = least_usd_per_hour(job, nodes, rules)
-    if least > most:
-        problem = f"{wanted(job.spec)} costs {least:.2f} USD an hour, and the project {project} may spend {most:.2f}"
-        raise NotReady(
-            [Violation(field, problem)], fix="ask for less, or have an admin raise the budget (docs/site.md)"
-        )
+    if least <= most:
+        return None
+    problem = f"{wanted(job.spec)} costs {least:.2f} USD an hour, and the project {project} may spend {most:.2f}"
+    return NotReady([Violation(field, problem)], fix="ask for less, or have an admin raise the budget (docs/site.md)")
 
 
 def _limit(spec: JobSpec, queue: Queue, usage: Usage, types: Iterable[str]) -> _Limit | None:

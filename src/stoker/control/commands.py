@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stoker.clock import Clock
 from stoker.core.changes import Cancel, Change, CordonNode, Forget, NodeSeen, Relabel, Release, Submit, UncordonNode
-from stoker.core.errors import AlreadyExists, Conflict, NotFound
+from stoker.core.errors import AlreadyExists, Conflict, NotFound, NotReady
 from stoker.core.ids import job_id
 from stoker.core.images import StandIns
-from stoker.core.job import Job, Request
+from stoker.core.job import Job
 from stoker.core.node import Cordon, Node, pool_record
 from stoker.core.spec import JobSpec
 from stoker.hardware.faults import closest, either
@@ -21,20 +21,18 @@ from stoker.store.base import Listed, Store
 from stoker.store.files import Files
 
 from .admission import (
-    Fields,
-    check_budget,
-    check_capacity,
-    check_files,
-    check_folders,
-    check_images,
-    check_queue,
-    check_quota,
-    check_rehearsal,
+    look_at_budget,
+    look_at_capacity,
+    look_at_files,
+    look_at_folders,
+    look_at_images,
+    look_at_queue,
+    look_at_quota,
+    look_at_rehearsal,
+    refuse,
 )
 from .queue_limit import QueueLimit
-
-OF_V1 = Fields()
-"""Refusals name fields as AI Platform v1 does, where a dialect does not say otherwise."""
+from .submission import Fields, Submission
 
 REHEARSAL_POOL = "rehearsal/"
 """A pool of this prefix has nodes made for one job; they go when the job has ended."""
@@ -59,69 +57,60 @@ class Commands:
     folder_problem: Callable[[JobSpec], str] = lambda spec: ""
     queue_limit: QueueLimit | None = None  # None: no limit to what a user may have waiting
 
-    def submit(
-        self,
-        project: str,
-        name: str,
-        spec: JobSpec,
-        *,
-        request: Request,
-        labels: Mapping[str, str],
-        owner: str,
-        rehearse: bool = False,
-        fields: Fields = OF_V1,
-    ) -> Job:
+    def submit(self, asked: Submission) -> Job:
         """Accept a job: when this returns, it is QUEUED and survives any crash.
 
-        Raises NotReady for a project whose jobs have left too much on the disk, packages that cannot be read, folders that may
-        not be written to and what no node or no queue of that name could ever hold, AlreadyExists for a taken id, TooMany for a
-        user of whom too many wait, Unavailable while the disk is nearly full.
+        Raises NotReady for a project whose jobs have left too much on the disk, and with everything that `would_submit` refuses;
+        AlreadyExists for a taken id, TooMany for a user of whom too many wait, Unavailable while the disk is nearly full.
         """
         self.check_room()
-        self.check_project(project)
-        row, nodes = self.would_submit(
-            project, name, spec, request=request, labels=labels, owner=owner, rehearse=rehearse, fields=fields
-        )
+        self.check_project(asked.project)
+        row, nodes = self.would_submit(asked)
         if self.queue_limit is not None:
-            self.queue_limit.take(owner)
+            self.queue_limit.take(asked.owner)
         changes: list[Change] = [Submit(job=row), *(NodeSeen(node=node) for node in nodes)]
-        self.store.commit(changes, by=owner)
+        self.store.commit(changes, by=asked.owner)
         return row
 
-    def would_submit(
-        self,
-        project: str,
-        name: str,
-        spec: JobSpec,
-        *,
-        request: Request,
-        labels: Mapping[str, str],
-        owner: str,
-        rehearse: bool = False,
-        fields: Fields = OF_V1,
-        uploads: Container[str] = (),
-    ) -> tuple[Job, list[Node]]:
-        """What `submit` would write: the job, and nodes that come with it. Refuses what it would refuse, but for a taken id.
+    def would_submit(self, asked: Submission, *, uploads: Container[str] = ()) -> tuple[Job, list[Node]]:
+        """What `submit` would write: the job, and nodes that come with it.
 
-        `uploads`: files that are not there yet, and will be.
+        `uploads`: files that are not there yet, and will be. Raises NotReady with all that is wrong: a queue that there is not,
+        images for which nothing stands in, files that cannot be read, folders that may not be written to, what no node, no queue
+        of that name or no budget could ever hold.
         """
-        job = job_id(project, name)
-        if rehearse:
-            check_rehearsal(spec, self.rehearsal_replicas, fields.shape)
+        job, spec, fields = job_id(asked.project, asked.name), asked.spec, asked.fields
+        nodes: list[Node] = []
+        most = self.rehearsal_replicas
+        refuse(look_at_rehearsal(spec, most, fields.shape) if asked.rehearse else None)  # or it had too many nodes
+        if asked.rehearse:
             spec = replace(spec, pool=REHEARSAL_POOL + job)
-        nodes = rehearsal_nodes(job, spec, self.rehearsal_engine, self.rehearsal_replicas) if rehearse else []
-        row = Job(id=job, spec=spec, request=request, owner=owner, submitted_at=self.clock.now(), labels=dict(labels))
-        check_queue(spec, self.rules, fields.queue)
-        check_images(spec, self.images, fields.image)
-        check_files(without_files(spec, uploads), self.files.of(owner), fields.files)
-        check_folders(self.folder_problem(spec), fields.folders)
-        if not rehearse:
-            present = self.store.nodes()
-            present += not_there_yet(self.rules.site, present, spec.replicas)
-            check_capacity(spec, present, self.rules, fields.shape)
-            check_quota(spec, present, self.rules, fields.shape)
-            check_budget(project, row, present, self.rules, fields.shape)
+            nodes = rehearsal_nodes(job, spec, self.rehearsal_engine, most)
+        row = Job(
+            id=job,
+            spec=spec,
+            request=asked.request,
+            owner=asked.owner,
+            submitted_at=self.clock.now(),
+            labels=dict(asked.labels),
+        )
+        refuse(
+            look_at_queue(spec, self.rules, fields.queue),
+            look_at_images(spec, self.images, fields.image),
+            look_at_files(without_files(spec, uploads), self.files.of(asked.owner), fields.files),
+            look_at_folders(self.folder_problem(spec), fields.folders),
+            *(() if asked.rehearse else self._look_at_size(asked.project, row, fields)),
+        )
         return row, nodes
+
+    def _look_at_size(self, project: str, row: Job, fields: Fields) -> Iterator[NotReady | None]:
+        present = self.store.nodes()
+        present += not_there_yet(self.rules.site, present, row.spec.replicas)
+        capacity = look_at_capacity(row.spec, present, self.rules, fields.shape)
+        yield capacity
+        yield look_at_quota(row.spec, present, self.rules, fields.shape)
+        if capacity is None:  # what it costs is that of a place
+            yield look_at_budget(project, row, present, self.rules, fields.shape)
 
     def check_name(self, job: str) -> None:
         """Raise AlreadyExists for an id that is taken, be it by a job that was forgotten."""

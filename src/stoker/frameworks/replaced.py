@@ -151,7 +151,6 @@ FIT = {
         "`fit` is measured, goes on where it was, and trains on several devices",
         "`fit` is left as it is",
         _of_model(keras, "fit"),
-        is_needed=True,
     )
     for keras in ("keras", "tf_keras")
 }

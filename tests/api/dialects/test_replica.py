@@ -19,6 +19,7 @@ from stoker.api.dialects.replica.routes import router
 from stoker.app import Stoker, build
 from stoker.clock import ManualClock
 from stoker.config import read_config
+from stoker.control.submission import Submission
 from stoker.core.changes import MoveAttempt, MoveJob, Open
 from stoker.core.job import Attempt, Placement, Replica, Request
 from stoker.core.spec import Program
@@ -38,7 +39,9 @@ def replicas(stoker: Stoker) -> Iterator[TestClient]:
     with stoker.services.files.write("gs://some-bucket/source.zip") as file:
         file.write(b"the source")
     spec = replace(a_spec(workers=1), program=Program(source="gs://some-bucket/source.zip", command=("true",)))
-    stoker.services.commands.submit("p", "j", spec, request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    stoker.services.commands.submit(
+        Submission("p", "j", spec, request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    )
     places = (Placement(role="chief", index=0, node="local"), Placement(role="worker", index=0, node="local"))
     attempt = Attempt(
         id="p/j.1",
@@ -219,7 +222,7 @@ def test_whatever_a_replica_says_is_a_sign_of_life(stoker: Stoker) -> None:
     clock = ManualClock()
     commands = replace(stoker.services.commands, clock=clock)
     services = replace(stoker.services, commands=commands)
-    commands.submit("p", "j", a_spec(), request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    commands.submit(Submission("p", "j", a_spec(), request=Request(dialect="x", body="{}"), labels={}, owner="u"))
     place = Placement(role="chief", index=0, node="gone")
     attempt = Attempt(
         id="p/j.1",

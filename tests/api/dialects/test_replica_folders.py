@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from stoker.api.app import make_app
 from stoker.api.auth import allowed_hosts
 from stoker.app import Stoker
+from stoker.control.submission import Submission
 from stoker.core.changes import MoveAttempt, Open
 from stoker.core.job import Attempt, Placement, Replica, Request
 from stoker.core.states import AttemptState, Cause
@@ -26,7 +27,9 @@ FOLDER = "/stoker/replica/v1/p/j.1/chief-0/folders/0"
 def replica(stoker: Stoker) -> Iterator[TestClient]:
     """The application, and an attempt of a chief, whose job has a directory, that shows its token."""
     spec = replace(a_spec(), job_dir="gs://some-bucket/job")
-    stoker.services.commands.submit("p", "j", spec, request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    stoker.services.commands.submit(
+        Submission("p", "j", spec, request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    )
     place = Placement(role="chief", index=0, node="local")
     attempt = Attempt(
         id="p/j.1",

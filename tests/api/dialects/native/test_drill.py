@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from stoker.app import Stoker
+from stoker.control.submission import Submission
 from stoker.core.changes import Open
 from stoker.core.job import Attempt, Placement, Replica, Request
 from stoker.core.states import AttemptState, ReplicaState
@@ -21,7 +22,7 @@ def job(stoker: Stoker) -> None:
     """A job that waits."""
     spec = replace(a_spec(), job_dir="gs://bucket/out")
     stoker.services.commands.submit(
-        "p", "j", spec, request=Request(dialect="x", body="{}"), labels={"a": "b"}, owner="u"
+        Submission("p", "j", spec, request=Request(dialect="x", body="{}"), labels={"a": "b"}, owner="u")
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from stoker.app import Stoker
+from stoker.control.submission import Submission
 from stoker.core.changes import Open
 from stoker.core.job import Attempt, Placement, Replica, Request
 from tests.builders import a_spec
@@ -19,7 +20,9 @@ URL = "/stoker/v1/projects/p/jobs/j"
 @pytest.fixture(autouse=True)
 def attempt(stoker: Stoker) -> None:
     """A job with an attempt of which nothing runs yet."""
-    stoker.services.commands.submit("p", "j", a_spec(), request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    stoker.services.commands.submit(
+        Submission("p", "j", a_spec(), request=Request(dialect="x", body="{}"), labels={}, owner="u")
+    )
     place = Placement(role="chief", index=0, node="local")
     replicas = (Replica(role="chief", index=0),)
     found = Attempt(

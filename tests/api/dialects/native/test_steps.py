@@ -10,6 +10,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from stoker.app import Stoker
+from stoker.control.submission import Submission
 from stoker.core.changes import Open
 from stoker.core.job import Attempt, Placement, Replica, Request
 from stoker.core.spec import JobSpec
@@ -33,7 +34,7 @@ def window(step: int, steps: int, **more: Any) -> dict[str, Any]:
 def submit(stoker: Stoker, name: str = "j", labels: Mapping[str, str] = NO_LABELS, spec: JobSpec = ALONE) -> None:
     """A job with one attempt."""
     request = Request(dialect="x", body="{}")
-    stoker.services.commands.submit("p", name, spec, request=request, labels=dict(labels), owner="u")
+    stoker.services.commands.submit(Submission("p", name, spec, request=request, labels=dict(labels), owner="u"))
     place = Placement(role="chief", index=0, node="local")
     replicas = (Replica(role="chief", index=0),)
     stoker.store.commit(

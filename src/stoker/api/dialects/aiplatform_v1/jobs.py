@@ -1,4 +1,4 @@
-"""The translation `Job JSON ⇄ Submission, Job`: what a Job body asks for, and how a job is shown. Pure.
+"""The translation `Job JSON ⇄ AskedJob, Job`: what a Job body asks for, and how a job is shown. Pure.
 
 What is wrong is reported all at once (contract, section 0.1).
 """
@@ -31,7 +31,7 @@ DIALECT = "aiplatform_v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class AskedJob:
     """A job as it was asked for, understood."""
 
     name: str
@@ -41,7 +41,7 @@ class Submission:
     request: Request
 
 
-def read_job(body: Any, site: SiteRules) -> Submission:
+def read_job(body: Any, site: SiteRules) -> AskedJob:
     """Understand a Job body. Raises BadSpec with every violation, or Unimplemented."""
     violations: list[Violation] = []
     job = JOB.read(body, "job", violations)
@@ -69,7 +69,7 @@ def read_job(body: Any, site: SiteRules) -> Submission:
     text = json.dumps(body)
     check_size(text)
     spec, shapes = training_spec(training, site)
-    return Submission(
+    return AskedJob(
         name=name,
         labels=labels,
         spec=with_labels(spec, wishes) if wishes else spec,

@@ -13,13 +13,14 @@ from stoker.api.listing import Filterable, page_of, read_page, read_wanted
 from stoker.api.pools import Route, in_thread
 from stoker.api.proto_json import STRING
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
+from stoker.control.submission import Submission
 from stoker.core.errors import BadSpec, NotFound, Unimplemented, Violation
 from stoker.core.ids import job_id
 from stoker.core.states import JobState, ShownState
 from stoker.store.base import Listed
 
 from . import later, places
-from .jobs import Submission, answer, read_job, revision_of
+from .jobs import AskedJob, answer, read_job, revision_of
 from .messages import JOB, TRAINING_INPUT
 
 FILTERABLE = Filterable(
@@ -50,18 +51,20 @@ def submit(site: Services, project: str, body: Any, owner: str, *, rehearse: boo
     asked = understood(site, project, body)
     with about("job.job_id", fix=TAKEN):
         job = site.commands.submit(
-            project,
-            asked.name,
-            asked.spec,
-            request=asked.request,
-            labels=asked.labels,
-            owner=owner,
-            rehearse=rehearse,
+            Submission(
+                project,
+                asked.name,
+                asked.spec,
+                request=asked.request,
+                labels=asked.labels,
+                owner=owner,
+                rehearse=rehearse,
+            )
         )
     return answer(Listed(n=0, job=job, attempt=None))
 
 
-def understood(site: Services, project: str, body: Any) -> Submission:
+def understood(site: Services, project: str, body: Any) -> AskedJob:
     """What a Job body asks for. Raises BadSpec with everything that is wrong with it."""
     check_project(project)
     asked = read_job(body, site_rules(site))

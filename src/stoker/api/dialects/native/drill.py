@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from stoker.api.errors import about
 from stoker.api.services import TAKEN, check_places, services, user
+from stoker.control.submission import Submission
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import JOB_NAME, job_id
 from stoker.core.job import Request as SentRequest
@@ -51,13 +52,15 @@ def rehearse_again(
     check_places(site.files, ("job_dir", job_dir), source=(spec.program.source,))
     with about("copy", fix=TAKEN):
         row = site.commands.submit(
-            project,
-            copy,
-            _pretended(spec, job, job_dir),
-            request=SentRequest(dialect="native", body=json.dumps({"again": job})),
-            labels={},
-            owner=user(request),
-            rehearse=True,
+            Submission(
+                project,
+                copy,
+                _pretended(spec, job, job_dir),
+                request=SentRequest(dialect="native", body=json.dumps({"again": job})),
+                labels={},
+                owner=user(request),
+                rehearse=True,
+            )
         )
     return answer(describe(site, Listed(n=0, job=row, attempt=None), []))
 

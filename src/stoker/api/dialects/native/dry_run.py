@@ -11,6 +11,7 @@ from stoker.api.dialects.aiplatform_v1.routes import understood as understood_v1
 from stoker.api.errors import about
 from stoker.api.pools import in_thread
 from stoker.api.services import TAKEN, Services, read_json, services, user
+from stoker.control.submission import Submission
 from stoker.core.ids import split_job_id
 from stoker.core.job import Job
 from stoker.core.job import Request as SentRequest
@@ -78,13 +79,15 @@ def _dry_run_v1(
     asked = understood_v1(site, project, body)
     with about("job.job_id", fix=TAKEN):
         job, nodes = site.commands.would_submit(
-            project,
-            asked.name,
-            asked.spec,
-            request=asked.request,
-            labels=asked.labels,
-            owner=owner,
-            rehearse=rehearse,
+            Submission(
+                project,
+                asked.name,
+                asked.spec,
+                request=asked.request,
+                labels=asked.labels,
+                owner=owner,
+                rehearse=rehearse,
+            ),
             uploads=uploads,
         )
         site.commands.check_name(job.id)
@@ -95,14 +98,16 @@ def _dry_run_command(site: Services, project: str, body: Any, owner: str, outloo
     asked, spec = understood(site, project, body)
     with about("name", fix=TAKEN):
         job, nodes = site.commands.would_submit(
-            project,
-            asked.name,
-            spec,
-            request=SentRequest(dialect="native", body="{}"),
-            labels=asked.labels,
-            owner=owner,
-            rehearse=asked.rehearse,
-            fields=fields_of(asked),
+            Submission(
+                project,
+                asked.name,
+                spec,
+                request=SentRequest(dialect="native", body="{}"),
+                labels=asked.labels,
+                owner=owner,
+                rehearse=asked.rehearse,
+                fields=fields_of(asked),
+            )
         )
         site.commands.check_name(job.id)
     return _shown(site, job, nodes, outlook)

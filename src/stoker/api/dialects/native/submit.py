@@ -13,7 +13,7 @@ from stoker.api.labels import label_violations
 from stoker.api.pools import in_thread
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
 from stoker.api.translation import SiteRules
-from stoker.control.admission import Fields
+from stoker.control.submission import Fields, Submission
 from stoker.core.durations import checkpoints_of
 from stoker.core.errors import BadSpec, TooLarge, Violation
 from stoker.core.ids import JOB_NAME
@@ -85,14 +85,16 @@ def _run(site: Services, project: str, body: Any, owner: str) -> JobDetails:
     asked, spec = understood(site, project, body)
     with about("name", fix=TAKEN):
         job = site.commands.submit(
-            project,
-            asked.name,
-            spec,
-            request=SentRequest(dialect="native", body=asked.model_dump_json()),
-            labels=asked.labels,
-            owner=owner,
-            rehearse=asked.rehearse,
-            fields=fields_of(asked),
+            Submission(
+                project,
+                asked.name,
+                spec,
+                request=SentRequest(dialect="native", body=asked.model_dump_json()),
+                labels=asked.labels,
+                owner=owner,
+                rehearse=asked.rehearse,
+                fields=fields_of(asked),
+            )
         )
     return describe(site, Listed(n=0, job=job, attempt=None), [])
 

@@ -88,7 +88,7 @@ _ERROR_CODES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class AskedJob:
     """A custom job as it was asked for, understood."""
 
     labels: Mapping[str, str]
@@ -96,7 +96,7 @@ class Submission:
     request: Request
 
 
-def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
+def read_custom_job(body: Any, location: str, site: SiteRules) -> AskedJob:
     """Understand a CustomJob body. Raises BadSpec with every violation."""
     violations: list[Violation] = []
     job = CUSTOM_JOB.read(body, "", violations)
@@ -119,7 +119,7 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> Submission:
     text = json.dumps({"location": location, "job": body})
     check_size(text)
     asked = with_labels(_spec(spec, location, site), wishes)
-    return Submission(labels=labels, spec=asked, request=Request(dialect=DIALECT, body=text))
+    return AskedJob(labels=labels, spec=asked, request=Request(dialect=DIALECT, body=text))
 
 
 def answer(listed: Listed) -> dict[str, Any] | None:

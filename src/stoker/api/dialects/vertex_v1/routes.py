@@ -13,7 +13,7 @@ from stoker.api.listing import Filterable, page_of, read_page, read_wanted
 from stoker.api.pools import Route, in_thread
 from stoker.api.proto_json import with_numbers
 from stoker.api.services import Services, check_places, check_project, read_json, services, site_rules, user
-from stoker.control.admission import Fields
+from stoker.control.submission import Fields, Submission
 from stoker.core.errors import BadSpec, NotFound, NotReady, Violation
 from stoker.core.ids import CUSTOM_JOB_PREFIX, job_id
 from stoker.core.states import FINAL_JOB_STATES
@@ -58,7 +58,7 @@ def _create(site: Services, project: str, location: str, body: Any, owner: str) 
     )
     name = f"{CUSTOM_JOB_PREFIX}{10**18 + secrets.randbelow(8 * 10**18)}"
     job = site.commands.submit(
-        project, name, asked.spec, request=asked.request, labels=asked.labels, owner=owner, fields=FIELDS
+        Submission(project, name, asked.spec, request=asked.request, labels=asked.labels, owner=owner, fields=FIELDS)
     )
     return answer(Listed(n=0, job=job, attempt=None))
 
