@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 
 from docs import draw
 from stoker.api.errors import STATUS
@@ -74,17 +73,16 @@ def test_the_drawn_pages_name_no_place_of_this_machine() -> None:
         assert str(Path.home()) + "/" not in (DOCS / page).read_text()
 
 
-@pytest.mark.parametrize("setting", [setting.name for setting in SETTINGS])
-def test_every_setting_is_documented(setting: str) -> None:
+def test_every_setting_is_documented() -> None:
     text = (DOCS / "configuration.md").read_text()
-    assert f"| `{setting}` |" in text and f"`STOKER_{setting.upper()}`" in text
+    names = [setting.name for setting in SETTINGS]
+    assert not [n for n in names if f"| `{n}` |" not in text or f"`STOKER_{n.upper()}`" not in text]
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_documented(verb: str) -> None:
+def test_every_verb_is_documented() -> None:
     text = (DOCS / "commands.md").read_text()
-    for words, _ in draw.tree(command_of(verb), (verb,)):
-        assert re.search(rf"^#+ stoker {' '.join(words)}$", text, re.MULTILINE)
+    shown = [" ".join(words) for verb in VERBS for words, _ in draw.tree(command_of(verb), (verb,))]
+    assert not [words for words in shown if not re.search(rf"^#+ stoker {words}$", text, re.MULTILINE)]
 
 
 def test_every_error_code_is_documented() -> None:
@@ -141,17 +139,17 @@ def test_the_variables_table_has_nothing_that_is_not_set() -> None:
     assert named and not named - in_code
 
 
-@pytest.mark.parametrize("page", pages(), ids=name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_lead_somewhere() -> None:
     broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
-        if re.match(r"[a-z]+:", target):
-            continue
-        path, _, anchor = target.partition("#")
-        found = (page.parent / path).resolve() if path else page
-        if not found.exists() or (anchor and found.suffix == ".md" and anchor not in anchors(found)):
-            broken.append(target)
-    assert not broken
+    for page in pages():
+        for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            found = (page.parent / path).resolve() if path else page
+            if not found.exists() or (anchor and found.suffix == ".md" and anchor not in anchors(found)):
+                broken.append(f"{name(page)}: {target}")
+    assert not broken, "\n".join(broken)
 
 
 def anchors(page: Path) -> set[str]:
@@ -160,17 +158,21 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", pages(), ids=name)
-def test_files_that_are_named_are_there(page: Path) -> None:
+def test_files_that_are_named_are_there() -> None:
     """`core/states.py` is below src/stoker, `examples/…` and `tests/…` below the root, others beside the page."""
+    missing = [f"{name(page)}: {word}" for page in pages() for word in missing_files(page)]
+    assert not missing, "\n".join(missing)
+
+
+def missing_files(page: Path) -> list[str]:
+    """The files that a page names and that are not there."""
     bases = (SOURCE, ROOT, page.parent)
     named = {word for word in re.findall(r"`([^`\s]+)`", prose(page)) if A_PATH.fullmatch(word)}
     made = {word for word in named if re.match(r"(buckets|cache|checkpoints|model|logs|runs|work|build|dist)/", word)}
     made |= {
         word for word in named if re.search(r"(^|/)[A-Z_]{3,}(/|\.py|$)", word)
     }  # stands for a name: cli/verbs/VERB.py
-    missing = [w for w in named - made if not any((base / w).exists() for base in bases) and not is_below_examples(w)]
-    assert not missing
+    return [w for w in named - made if not any((base / w).exists() for base in bases) and not is_below_examples(w)]
 
 
 def is_below_examples(word: str) -> bool:
@@ -189,11 +191,10 @@ def shown_commands(page: Path) -> Iterator[str]:
                 yield from ("stoker " + part.strip() for part in [re.split(r"\s(?:[|&>;#]|2>)", shown[1])[0]])
 
 
-@pytest.mark.parametrize("page", pages(), ids=name)
-def test_commands_that_are_shown_are_known(page: Path) -> None:
+def test_commands_that_are_shown_are_known() -> None:
     """Every command, option and number of words."""
     wrong = []
-    for shown in shown_commands(page):
+    for page, shown in ((one, shown) for one in pages() for shown in shown_commands(one)):
         words, command = re.sub(r"\$\([^)]*\)|\"\$\(.*", "X", shown), stoker
         try:
             found, rest = click.Context(command), shlex.split(words)[1:]
@@ -203,8 +204,8 @@ def test_commands_that_are_shown_are_known(page: Path) -> None:
                 command, found = below, click.Context(below, parent=found, info_name=below.name)
             command.make_parser(found).parse_args(list(rest))
         except (click.UsageError, ValueError, AssertionError) as error:
-            wrong.append(f"{shown}: {getattr(error, 'message', error)}")
-    assert not wrong
+            wrong.append(f"{name(page)}: {shown}: {getattr(error, 'message', error)}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_page_of_docs_is_reached() -> None:
