@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from stoker.beat_files import TRACE_ANSWER, TRACE_REQUEST
 from stoker.runtime.lines import Log
-from stoker.runtime.profile import STREAM, TRACE_ANSWER, TRACE_REQUEST
+from stoker.runtime.profile import STREAM
 from stoker.runtime.questions import Questions
 from tests.conftest import wait_until
 

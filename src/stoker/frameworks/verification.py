@@ -7,15 +7,13 @@ import os
 import sys
 from typing import Any, Dict
 
+from stoker.beat_files import SEEN, folder_of
 from stoker.frameworks.entry.hooks import is_program
 from stoker.frameworks.metrics.meter import meter
 from stoker.frameworks.processes.cluster import Cluster, at_start, cluster_of
 from stoker.frameworks.processes.learning_rates import say_no_rule
 
 from .messages import Refused, say
-
-FILE_NAME = "training.json"
-"""In the folder of the beat: what was seen, for the supervisor."""
 
 
 def tell(cluster: Cluster, way: str, expected: int, replicas: int, batch: int, notes: str = "") -> None:
@@ -107,10 +105,10 @@ def _write(seen: Dict[str, Any]) -> None:
     measures = meter()
     if measures is not None:
         measures.note(seen)
-    beat_file = os.environ.get("STOKER_BEAT_FILE")
-    if not beat_file or os.environ.get("STOKER_LOCAL_PROCESS"):
+    folder = folder_of(os.environ)
+    if not folder or os.environ.get("STOKER_LOCAL_PROCESS"):
         return  # the first of a machine tells
-    path = os.path.join(os.path.dirname(beat_file), FILE_NAME)
+    path = os.path.join(folder, SEEN)
     try:
         with open(path + ".part", "w", encoding="utf-8") as file:
             json.dump(seen, file)

@@ -7,6 +7,8 @@ import signal
 import tempfile
 from typing import Any, Dict, Iterable, Optional
 
+from stoker.beat_files import SEEN
+
 from .failure_signatures import Found, find_signature, plain
 from .kernel import Kernel
 from .lines import Log
@@ -15,7 +17,6 @@ from .sandbox import Sandbox
 from .signature_row import ANYWHERE, AS_EXIT_CODE
 from .signature_table import AGAIN
 
-SEEN_FILE = "training.json"  # as frameworks/verification.py writes it
 UNSEEN = "NOT_DISTRIBUTED"  # the sign of what cannot be verified
 
 _LITTLE_BYTES = 16 << 20
@@ -59,7 +60,7 @@ def unverified(request: Dict[str, Any], beat_folder: str) -> str:
     """
     asked = request["env"].get("STOKER_DISTRIBUTE", "none")
     is_shared = not request["is_alone"] or len(request["devices"]) > 1
-    was_seen = os.path.exists(os.path.join(beat_folder, SEEN_FILE))
+    was_seen = os.path.exists(os.path.join(beat_folder, SEEN))
     if asked == "none" or request["role"] != "chief" or not is_shared or was_seen:
         return ""
     return f"nothing tells how it trained: no step of Keras or PyTorch was seen (--distribute {asked})"

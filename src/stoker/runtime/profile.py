@@ -16,13 +16,12 @@ import time
 from collections import Counter
 from typing import Any, Callable, Dict, List
 
+from stoker.beat_files import TRACE_ANSWER, TRACE_REQUEST
+
 from .hang import command_of, find_spy, stack
 from .lines import Log
 
 STREAM = "profile"
-TRACE_REQUEST, TRACE_ANSWER = "trace.json", "trace-done.json"
-"""Beside the beat, as frameworks/metrics/framework_trace.py has them."""
-
 MOST_SECONDS = 60.0
 _A_SECOND = 50  # samples
 _MOST_PROCESSES = 8

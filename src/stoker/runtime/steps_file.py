@@ -8,7 +8,6 @@ from typing import List
 
 from .lines import Log
 
-FILE_NAME = "steps.jsonl"  # as frameworks/metrics/meter.py writes it
 STREAM = "steps"
 _MOST_BYTES = 1 << 16  # at a time
 _MOST_READS = 16  # at a look: whoever writes more does not keep us from all else

@@ -7,6 +7,8 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
+from stoker.beat_files import IN_STEP, STEPS
+
 from . import cgroups, own_archive
 from .errors import MAY_PASS, CannotStart, complain
 from .exits import LEASE_OVER, RESTARTABLE, exit_class, shown_exit_code
@@ -22,7 +24,7 @@ from .program import Ended, Program
 from .repeated_ends import MOST_ALIKE, End, Ends, place_of
 from .sandbox import Sandbox
 from .server import Refused, Server
-from .steps_file import FILE_NAME, StepsFile
+from .steps_file import StepsFile
 from .umask import close_files
 from .variables import variables_of_program
 from .wiring import Cluster, wiring
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 DRAIN_SECONDS = 10.0
 _STARTING_SECONDS = 1.0
 _FULL_DISK_SECONDS = 0.5
-IN_STEP_FILE = "in_step"  # as frameworks/processes/in_step.py writes it
 
 
 class Supervisor:
@@ -70,7 +71,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake the wait
         self.log = Log(folder.log_file, Server(self.request))
         self._limit = OutputLimit.of_request(self.request)
-        self._steps = StepsFile(os.path.join(folder.beat_folder, FILE_NAME), self.log)
+        self._steps = StepsFile(os.path.join(folder.beat_folder, STEPS), self.log)
         server = Server(self.request)
         self.lease = Lease(self.request.get("lease"), lambda wait: server.post("beat", b"", wait), self._asked_to_stop)
 
@@ -363,9 +364,7 @@ class Supervisor:
         }
         if exit_class(code, out_of_memory) != RESTARTABLE or not may_restart_in_place(found):
             return False
-        is_in_step = (
-            os.path.exists(os.path.join(self.folder.beat_folder, IN_STEP_FILE)) and not self.request["is_alone"]
-        )
+        is_in_step = os.path.exists(os.path.join(self.folder.beat_folder, IN_STEP)) and not self.request["is_alone"]
         if is_in_step and not ended.was_stopped and self.request["in_place"]:
             self._say(f"exited with status {code}: it trained in step with others, and is not started again alone")
         return not is_in_step

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any, Dict
 
+from stoker.beat_files import VARIABLE as BEAT_FILE
+
 from . import own_archive
 from .folder import Folder
 from .layer import installs_packages, make_layer
@@ -31,7 +33,7 @@ def variables_of_program(
         layer = make_layer(request["python"], layer_folder)
         variables.update(layer, PATH=os.pathsep.join([layer["PATH"], variables["PATH"]]))
     variables["PYTHONUNBUFFERED"] = "1"
-    variables["STOKER_BEAT_FILE"] = folder.beat_file
+    variables[BEAT_FILE] = folder.beat_file
     if site:
         variables["PYTHONPATH"] = os.pathsep.join(p for p in (site, variables.get("PYTHONPATH", "")) if p)
     variables.update(sandbox.variables())

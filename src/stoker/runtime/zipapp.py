@@ -31,7 +31,7 @@ def build(folder: str) -> str:
     """
     house = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     files = {"__main__.py": START.encode()}
-    for name in ("__init__.py", "checkpoint.py"):
+    for name in ("__init__.py", "beat_files.py", "checkpoint.py"):
         with open(os.path.join(house, name), "rb") as file:
             files[f"stoker/{name}"] = file.read()
     for path in sorted(_sources(house, "runtime") + _sources(house, "frameworks")):

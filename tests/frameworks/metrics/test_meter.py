@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from stoker.frameworks.metrics.meter import FILE_NAME, LONGEST_SECONDS, MOST_VALUES, Meter
+from stoker.beat_files import STEPS
+from stoker.frameworks.metrics.meter import LONGEST_SECONDS, MOST_VALUES, Meter
 from stoker.frameworks.torch.optimizer_steps import size_of
 
 
@@ -117,7 +118,7 @@ def run(program: str, folder: Path, **variables: str) -> list[dict[str, Any]]:
     environment = {"STOKER_BEAT_FILE": str(folder / "beat"), **variables}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    path = folder / FILE_NAME
+    path = folder / STEPS
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 

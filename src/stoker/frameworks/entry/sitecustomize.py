@@ -55,7 +55,7 @@ def _install():
     sys.path[:] = [path for path in sys.path if path != _HERE]
     if any(type(finder).__name__ == "_Watcher" for finder in sys.meta_path):
         return
-    for name in ("stoker.frameworks", "stoker.checkpoint"):
+    for name in ("stoker.frameworks", "stoker.checkpoint", "stoker.beat_files"):
         sys.meta_path.insert(0, _Finder(name, _ARCHIVE + "/stoker"))
     sys.meta_path.insert(0, _Watcher())
     sys.meta_path.append(_Finder("stoker", _ARCHIVE))

@@ -13,7 +13,8 @@ import time
 from importlib import import_module
 from typing import Any, Callable, Dict, Optional
 
-REQUEST, ANSWER = "trace.json", "trace-done.json"
+from stoker.beat_files import TRACE_ANSWER, TRACE_REQUEST
+
 _LOOK_SECONDS = 0.2
 
 
@@ -41,7 +42,7 @@ class Tracer:
             if is_time:
                 self._finish()
             return is_time
-        if not os.path.exists(os.path.join(self._folder, REQUEST)) or not self._may():
+        if not os.path.exists(os.path.join(self._folder, TRACE_REQUEST)) or not self._may():
             return False
         asked = self._request()
         is_new = bool(asked) and str(asked["id"]) != self._known
@@ -80,14 +81,14 @@ class Tracer:
 
     def _request(self) -> Dict[str, Any]:
         try:
-            with open(os.path.join(self._folder, REQUEST), encoding="utf-8") as file:
+            with open(os.path.join(self._folder, TRACE_REQUEST), encoding="utf-8") as file:
                 found = json.load(file)
             return found if isinstance(found, dict) and "id" in found and "seconds" in found else {}
         except (OSError, ValueError):
             return {}
 
     def _answer(self, told: Dict[str, Any]) -> None:
-        path = os.path.join(self._folder, ANSWER)
+        path = os.path.join(self._folder, TRACE_ANSWER)
         try:
             with open(path + ".part", "w", encoding="utf-8") as file:
                 json.dump({"id": self._known, "at": time.time(), **told}, file)

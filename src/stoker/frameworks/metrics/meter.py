@@ -20,15 +20,13 @@ import os
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, Optional, TypeVar
 
+from stoker.beat_files import STEPS, folder_of
 from stoker.frameworks.messages import say
 from stoker.frameworks.processes.cluster import cluster_of
 from stoker.frameworks.processes.in_step import tell_in_step
 
 from .event_files import EventFile
 from .framework_trace import Tracer
-
-FILE_NAME = "steps.jsonl"
-"""In the folder of the beat. runtime/steps_file.py reads it."""
 
 SWITCH = "STOKER_STEP_METRICS"
 """A variable of the job's: `none` measures nothing."""
@@ -227,11 +225,10 @@ def meter() -> Optional[Meter]:
 
 
 def _new_meter() -> Optional[Meter]:
-    beat_file = os.environ.get("STOKER_BEAT_FILE")
-    if not beat_file or os.environ.get(SWITCH) == "none":
+    folder, own = folder_of(os.environ), os.getpid()
+    if not folder or os.environ.get(SWITCH) == "none":
         return None
-    folder, own = os.path.dirname(beat_file), os.getpid()
-    told = _File(os.path.join(folder, FILE_NAME))
+    told = _File(os.path.join(folder, STEPS))
     found = Meter(told.write, events=_events())
     local = os.environ.get("LOCAL_WORLD_SIZE", "")
     found.processes = max(1, int(local)) if local.isdigit() else 1

@@ -6,19 +6,18 @@ import os
 import sys
 from typing import Any, Callable, Tuple
 
-from .agreement import torch_group
+from stoker.beat_files import IN_STEP, folder_of
 
-FILE_NAME = "in_step"
-"""In the folder of the beat, for the supervisor: it is there if so."""
+from .agreement import torch_group
 
 
 def tell_in_step() -> bool:
     """Look what has met others by now, and leave the mark if something has. Returns whether that is done. Never fails."""
-    beat_file = os.environ.get("STOKER_BEAT_FILE")
-    for has_met in _WAYS if beat_file else ():
+    folder = folder_of(os.environ)
+    for has_met in _WAYS if folder else ():
         try:
             if has_met():
-                with open(os.path.join(os.path.dirname(str(beat_file)), FILE_NAME), "wb"):
+                with open(os.path.join(folder, IN_STEP), "wb"):
                     return True
         except Exception:  # a version that we do not know, or a full disk: it is treated as one that is alone
             continue

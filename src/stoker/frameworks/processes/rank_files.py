@@ -14,6 +14,7 @@ import threading
 from importlib import import_module
 from typing import Any, Callable, Dict
 
+from stoker.beat_files import folder_of
 from stoker.frameworks.replaced import RANK_FILES, TORCH_FILES, replace
 
 
@@ -27,10 +28,10 @@ def elsewhere() -> str:
 
 def is_alone_with(path: "str | os.PathLike[str]") -> bool:
     """Whether nobody else writes there: it lies in the working directory of a replica, and this is its first process."""
-    beat_file = os.environ.get("STOKER_BEAT_FILE")
-    if not beat_file or os.environ.get("STOKER_LOCAL_PROCESS"):
+    folder = folder_of(os.environ)
+    if not folder or os.environ.get("STOKER_LOCAL_PROCESS"):
         return False
-    work = os.path.join(os.path.dirname(os.path.dirname(beat_file)), "work")
+    work = os.path.join(os.path.dirname(folder), "work")
     return os.path.realpath(os.fspath(path)).startswith(os.path.realpath(work) + os.sep)
 
 
