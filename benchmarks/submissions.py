@@ -29,7 +29,7 @@ _ROW_BYTES = 700  # about what a job takes in the database
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulerState:
+class Kept:
     """What a kill left: how many submissions had been accepted, and how many of them are gone."""
 
     accepted: int
@@ -42,7 +42,7 @@ def measure(runs: int) -> Iterator[Row]:
     hello: dict[int, list[Load]] = {clients: [] for clients in _CLIENTS}
     stoker: dict[int, list[Load]] = {clients: [] for clients in _CLIENTS}
     costs: dict[int, list[float]] = {clients: [] for clients in _CLIENTS}
-    kept: list[SchedulerState] = []
+    kept: list[Kept] = []
     for _ in range(runs):
         synced.append(synced_inserts_per_second())
         with hello_server() as (_, port):
@@ -98,7 +98,7 @@ def synced_inserts_per_second(seconds: float = 1.0) -> float:
     return count / took
 
 
-def kill_and_count(server: Server, load: Load) -> SchedulerState:
+def kill_and_count(server: Server, load: Load) -> Kept:
     """Kill the server while more is submitted, start it again, and look for all that it had accepted."""
     more = _submit(server, "more", 100 * JOBS, _CLIENTS[-1])
     wait_until(lambda: any(job["name"].startswith("more") for job in server.client.jobs(PROJECT, 1)), "more jobs")
@@ -106,7 +106,7 @@ def kill_and_count(server: Server, load: Load) -> SchedulerState:
     server.kill()
     accepted = {*load.accepted, *result(more).accepted}
     server.start()
-    return SchedulerState(len(accepted), len(accepted - {job["name"] for job in server.client.live_jobs()}))
+    return Kept(len(accepted), len(accepted - {job["name"] for job in server.client.live_jobs()}))
 
 
 def _submit(server: Server, prefix: str, count: int, clients: int) -> subprocess.Popen[str]:

@@ -37,7 +37,7 @@ def shape_violations(asked: Asked, path: Callable[[str, str], str]) -> list[Viol
 
 @lru_cache(maxsize=1024)
 def checked(asked: Asked) -> tuple[tuple[Shape, ...], tuple[Fault, ...]]:
-    """The shapes, and the faults. SchedulerState, for the same few clusters are asked for again and again."""
+    """The shapes, and the faults. Kept, for the same few clusters are asked for again and again."""
     tier, requests, region = asked
     return check(tier, requests, region)
 

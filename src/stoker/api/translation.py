@@ -73,7 +73,7 @@ def value_at(whole: Whole, field: str) -> Any:
 
 @cache
 def _split(field: str) -> tuple[str, ...]:
-    """SchedulerState: each row asks for every message."""
+    """Kept: each row asks for every message."""
     return tuple(field.split("."))
 
 

@@ -152,12 +152,12 @@ def job_flags(function: Function) -> Function:
         click.option(
             "--use-chief-in-tf-config", is_flag=False, flag_value="true", type=bool, help="For custom containers."
         ),
-        click.option("--service-account", help="SchedulerState with the job."),
-        click.option("--network", help="SchedulerState with the job."),
-        click.option("--enable-web-access/--no-enable-web-access", default=None, help="SchedulerState with the job."),
-        click.option("--tpu-tf-version", help="SchedulerState with the job."),
+        click.option("--service-account", help="Kept with the job."),
+        click.option("--network", help="Kept with the job."),
+        click.option("--enable-web-access/--no-enable-web-access", default=None, help="Kept with the job."),
+        click.option("--tpu-tf-version", help="Kept with the job."),
         click.option("--labels", metavar="k=v,...", callback=read_labels, help="Labels of the job."),
-        click.option("--kms-key", help="SchedulerState with the job."),
+        click.option("--kms-key", help="Kept with the job."),
         click.option("--kms-keyring", hidden=True),
         click.option("--kms-location", hidden=True),
         click.option("--kms-project", hidden=True),

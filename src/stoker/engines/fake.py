@@ -60,7 +60,7 @@ class FakeEngine:
         return self._shown
 
     def want(self, machines: Mapping[str, int]) -> None:
-        """SchedulerState for the test, which lets them come (`join`) and go (`leave`)."""
+        """Kept for the test, which lets them come (`join`) and go (`leave`)."""
         if machines != self.wanted:
             self.wishes.append(dict(machines))
 

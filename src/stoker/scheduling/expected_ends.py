@@ -59,7 +59,7 @@ class ExpectedEnds:
 
 
 class Soonest:
-    """ExpectedEnds in order, of which a few are looked at: no more is worked out than may be among them."""
+    """Ends in order, of which a few are looked at: no more is worked out than may be among them."""
 
     def __init__(self, kin: list[_Kin], history: History, now: float) -> None:
         self._count = sum(map(len, kin))
@@ -70,7 +70,7 @@ class Soonest:
         return self._count
 
     def between(self, first: int, last: int) -> list[tuple[float, str]]:
-        """ExpectedEnds and attempts from a place to before another, as far as there are any; of equal ends, the first by id."""
+        """Ends and attempts from a place to before another, as far as there are any; of equal ends, the first by id."""
         while len(self._ordered) < last:
             found = next(self._in_order, None)
             if found is None:
@@ -141,7 +141,7 @@ class _Kin:
         return self._bound if self._state == history.state_of(self._jobs[0]) else -math.inf
 
     def in_order(self, history: History, now: float) -> Iterator[tuple[float, str]]:
-        """ExpectedEnds and attempts, the soonest first."""
+        """Ends and attempts, the soonest first."""
         known = self._known[:, : len(self)]
         ran = known[_HELD] + now - known[_PLACED]
         remaining = history.remaining_seconds_of(self._jobs, ran, LIKELY)

@@ -39,7 +39,7 @@ from .leftovers import MARK, end_leftovers, end_strays, forget_group, mark, mark
 from .old_runs import KEEP_RUNS_DAYS, OldRuns, attempts_in
 from .replica_log import read_log
 from .server_file import ServerFile
-from .spent_logs import SchedulerState, SpentLogs
+from .spent_logs import Kept, SpentLogs
 
 HOST = "127.0.0.1"
 STARTS_AT_ONCE = 16
@@ -65,7 +65,7 @@ class LocalEngine:
         uv: str,
         isolation: Isolation = LEVEL_0,
         keep_runs_days: float = KEEP_RUNS_DAYS,
-        kept: SchedulerState | None = None,
+        kept: Kept | None = None,
     ) -> None:
         """`token`: attempt id → the token its replicas may use. `runtime`: the zipapp. `server_url`: empty, if said later.
 

@@ -19,7 +19,7 @@ from stoker.runtime.folder import Folder
 
 from .replica_log import last_number
 
-SchedulerState = Callable[[str, str], int]
+Kept = Callable[[str, str], int]
 """(attempt, replica) → the number of the last line that is kept of it, and will be whatever happens to the machine."""
 
 LOOK_SECONDS = 1.0
@@ -30,7 +30,7 @@ _log = logging.getLogger("stoker.engine")
 class SpentLogs:
     """Deletes them beside the loop. One that the server has not all of is left where it is."""
 
-    def __init__(self, runs: Path, kept: SchedulerState) -> None:
+    def __init__(self, runs: Path, kept: Kept) -> None:
         self._runs = runs
         self._kept = kept
         self._lock = threading.Lock()
