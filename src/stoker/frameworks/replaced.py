@@ -94,7 +94,8 @@ def _found(change: Change, made: Mapping[str, Make]) -> "Dict[str, Tuple[Any, st
     """Where each name stands, its last part, and what stands there. None: it is not all there."""
     if not set(change.names) <= set(made) <= {*change.names, *change.extra}:
         raise KeyError(f"{change.owner} replaces {sorted(made)}, and its row of the table says {change.names}")
-    lacks = missing(change)
+    looked_up = {path: _look_up(path) for path in made}
+    lacks = [path for path in change.names if looked_up[path] is None]
     if lacks:
         what = f"{change.framework} {version_of(change.framework)} has no {', '.join(_shown(path) for path in lacks)}"
         if change.is_needed:
@@ -109,7 +110,6 @@ def _found(change: Change, made: Mapping[str, Make]) -> "Dict[str, Tuple[Any, st
             f"{change.framework} {version_of(change.framework)} was never tried here"
             f" (what was: {_versions(change.framework)}): it has every name that is replaced"
         )
-    looked_up = {path: _look_up(path) for path in made}
     return {path: found for path, found in looked_up.items() if found is not None}
 
 
