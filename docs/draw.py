@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from docs.draw_api import api
 from docs.draw_dependencies import dependencies
 from docs.draw_failures import failures
 from docs.draw_frameworks import frameworks
+from docs.draw_options import job_options, options
 from docs.draw_site import site
 from docs.markdown import page, table
 from stoker.api.errors import STATUS
@@ -294,6 +296,8 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "failures.md": failures,
     "frameworks.md": frameworks,
     "dependencies.md": dependencies,
+    "options.md": options,
+    "../src/stoker/client/job_options.py": job_options,  # for type checkers, which read no table
 }
 
 
@@ -411,16 +415,21 @@ def stale() -> list[str]:
     return [name for name, draw in PAGES.items() if not (DOCS / name).exists() or (DOCS / name).read_text() != draw()]
 
 
+def shown(name: str) -> str:
+    """Where a page lies, from the root of the project."""
+    return os.path.normpath(f"docs/{name}")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the pages, or check them."""
     old = stale()
     if "--check" in arguments:
         for name in old:
-            print(f"docs/{name} is stale: run `make docs`", file=sys.stderr)
+            print(f"{shown(name)} is stale: run `make docs`", file=sys.stderr)
         return 1 if old else 0
     for name in old:
         (DOCS / name).write_text(PAGES[name]())
-        print(f"docs/{name} written")
+        print(f"{shown(name)} is written")
     return 0
 
 

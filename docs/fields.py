@@ -30,9 +30,8 @@ def fields() -> str:
         "Beside it stand `jobId` (a letter, then letters, digits, underscores; at most 128; taken for good), `labels` (at most\n"
         "64; keys and values at most 63 of lower-case letters, digits, `_`, `-`; a key starts with a letter) and `etag` (for\n"
         "`patch`). `hyperparameters` and `predictionInput` are read in full and answered with 501: not served yet.",
-        "Some labels are read when a job is submitted, in both dialects, for what they have no field for: `stoker-queue`,\n"
-        "`stoker-preemptible` and `stoker-resumable` ([site.md](site.md#what-a-job-says)), `stoker-hang-timeout` and\n"
-        "`stoker-hold-on-failure`, such as `30m` ([running.md](running.md#when-it-hangs)).",
+        "Some labels are read when a job is submitted, in both dialects, for what they have no field for:\n"
+        "[options of a job](options.md).",
         "## Vertex AI v1: `customJob.jobSpec`",
         _table(SPEC),
         "## Vertex AI v1: each of `workerPoolSpecs`",

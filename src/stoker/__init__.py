@@ -27,6 +27,7 @@ _SDK = {
     "Explanation": "stoker.client.answers",
     "Diagnosis": "stoker.client.answers",
     "Artifact": "stoker.client.answers",
+    "JobOptions": "stoker.client.job_options",
     "Progress": "stoker.client.uploads",
     "StokerError": "stoker.core.errors",
     "checkpoint": "stoker.checkpoint",

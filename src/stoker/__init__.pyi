@@ -6,6 +6,7 @@ from stoker.client.answers import LogLine as LogLine
 from stoker.client.answers import Metrics as Metrics
 from stoker.client.connection import connect as connect
 from stoker.client.job_failed import JobFailed as JobFailed
+from stoker.client.job_options import JobOptions as JobOptions
 from stoker.client.jobs import Job as Job
 from stoker.client.jobs import get as get
 from stoker.client.jobs import jobs as jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from stoker.api.dialects.native.schemas.queue import TheQueue
 from stoker.api.dialects.vertex_v1.custom_jobs import read_custom_job
 from stoker.api.translation import SiteRules
 from stoker.app import Stoker, build
+from stoker.client.job_body import merge
 from stoker.config import read_config
 from stoker.core.errors import BadSpec
-from stoker.core.spec import JobSpec, Retry
+from stoker.core.options import OPTIONS, Option, with_options
+from stoker.core.spec import JobSpec, Program, Retry
 from stoker.gpu.drivers.fake import FakeDriver
 from tests.api.bodies import JOBS, PACKAGE, a_job_body, a_run, custom, violations
 
@@ -105,7 +108,7 @@ def test_how_long_it_may_be_silent_and_a_place_is_kept_in_every_dialect(door: Te
     answer = door.post(JOBS, json=a_job_body(labels={"stoker-hang-timeout": "soon", "stoker-hold-on-failure": "8d"}))
     found = violations(answer)
     assert "write 90s, 30m, 1h or 2d" in found["job.labels.stoker-hang-timeout"]
-    assert "seven days at most" in found["job.labels.stoker-hold-on-failure"]
+    assert "'8d' is too long: at most 7d" in found["job.labels.stoker-hold-on-failure"]
 
 
 def test_how_often_it_is_tried_again_in_every_dialect(door: TestClient, lab: Stoker) -> None:
@@ -122,6 +125,27 @@ def test_how_often_it_is_tried_again_in_every_dialect(door: TestClient, lab: Sto
         assert "job.labels.stoker-max-retries" in found, wrong
 
 
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_each_option_comes_through_every_door(door: TestClient, lab: Stoker, option: Option) -> None:
+    """By a field of its own, by a label of both foreign dialects, and by the SDK's and the flags' body."""
+    expected = with_options(JobSpec(program=Program(), groups=()), {option.name: option.example})
+    body = merge(a_job_body("flags"), {option.name: option.example}, name="flags", user_args=None)
+    assert door.post(JOBS, json=body).status_code == 200
+    assert door.post(RUN, json=a_run("run", **{option.name: option.example})).status_code == 200
+    found = [spec_of(lab, "flags"), spec_of(lab, "run")]
+    if option.label:
+        label = {option.label: option.kind.write(option.example)}
+        door.post(JOBS, json=a_job_body("v1", labels=label))
+        found += [spec_of(lab, "v1"), read_custom_job(a_custom_job(label), "us-central1", SiteRules()).spec]
+    for spec in found:
+        same = {"program": replace(spec.program, variables=expected.program.variables), "groups": spec.groups}
+        kept = {field: getattr(expected, field) for field in ("queue", "priority", "preemptible", "resumable", "retry")}
+        limits = replace(
+            spec.limits, hang_seconds=expected.limits.hang_seconds, hold_seconds=expected.limits.hold_seconds
+        )
+        assert spec == replace(spec, **same, **kept, limits=limits)
+
+
 WAYS = {
     "stoker-checkpoints": "10m",
     "stoker-distribute": "auto",
@@ -135,8 +159,12 @@ def test_how_it_trains_in_every_dialect(door: TestClient, lab: Stoker) -> None:
     door.post(RUN, json=a_run("run", distribute="auto", precision="bf16", learning_rate_rule="sqrt", checkpoints="10m"))
     vertex = read_custom_job(a_custom_job(WAYS), "us-central1", SiteRules()).spec
     for program in (spec_of(lab, "v1").program, spec_of(lab, "run").program, vertex.program):
-        found = (program.distribute, program.precision, program.learning_rate_rule, program.checkpoints)
-        assert found == ("auto", "bf16", "sqrt", "600")
+        assert program.variables == {
+            "STOKER_DISTRIBUTE": "auto",
+            "STOKER_PRECISION": "bf16",
+            "STOKER_LEARNING_RATE_RULE": "sqrt",
+            "STOKER_CHECKPOINTS": "600",
+        }
     wrong = violations(door.post(JOBS, json=a_job_body(labels={"stoker-distribute": "everywhere"})))
     assert wrong["job.labels.stoker-distribute"].startswith("'everywhere' is none of none, auto, mirrored")
     assert door.post(RUN, json=a_run("bad", precision="int8")).status_code == 400

@@ -6,6 +6,7 @@ attempt, one that runs, one that waits and one that was cancelled.
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import sqlite3
@@ -103,6 +104,19 @@ def test_all_that_is_in_it_is_found(old: Path) -> None:
         ("p/done.2", Cause.COMPLETED)
     ]
     assert [job.id for job in store.ended(0.0, 9)] == ["p/done", "p/cancelled"]
+    store.close()
+
+
+def test_options_become_the_variables_that_they_set(old: Path) -> None:
+    asked = {"distribute": "auto", "precision": "", "learning_rate_rule": "none", "checkpoints": "600"}
+    with closing(sqlite3.connect(old)) as db, db:
+        ((text,),) = db.execute("SELECT body FROM jobs WHERE id = 'p/waits'")
+        body = json.loads(text)
+        body["spec"]["program"] |= asked
+        db.execute("UPDATE jobs SET body = ? WHERE id = 'p/waits'", [json.dumps(body)])
+    store = SqlStore(old)
+    assert store.job("p/waits").job.spec.program.variables == {"STOKER_DISTRIBUTE": "auto", "STOKER_CHECKPOINTS": "600"}
+    assert store.job("p/runs").job.spec.program.variables == {}
     store.close()
 
 

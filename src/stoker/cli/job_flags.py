@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from stoker.client.job_body import Accelerator
-from stoker.core.durations import checkpoints_of, seconds_of
+from stoker.core.durations import seconds_of
 from stoker.core.errors import BadSpec, Violation
-from stoker.core.spec import DISTRIBUTES, LEARNING_RATE_RULES, PRECISIONS
+from stoker.core.options import OPTIONS, Choice, Count, Interval, Option, Switch, Time
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -62,24 +62,6 @@ def read_labels(_: click.Context, __: click.Parameter, value: str | None) -> dic
     if not all(separator for _, separator, _ in pairs):
         raise click.BadParameter(f"{value!r} is not KEY=VALUE,KEY=VALUE")
     return {key: text for key, _, text in pairs}
-
-
-def read_duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
-    """Read `90s`, `30m`, `1h`."""
-    try:
-        return None if value is None else seconds_of(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def read_checkpoints(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Read `auto`, `none`, `10m`."""
-    try:
-        if value is not None:
-            checkpoints_of(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    return value
 
 
 def variables_of(pairs: Sequence[str]) -> dict[str, str]:
@@ -164,65 +146,45 @@ def job_flags(function: Function) -> Function:
     ]
     for add in reversed(flags):
         function = add(function)
-    return scheduling_flags(framework_flags(function))
+    return option_flags(function)
 
 
-def framework_flags(function: Function) -> Function:
-    """The flags that change how a program trains, without a change to it: shared with `stoker run`."""
-    flags = [
-        click.option(
-            "--distribute",
-            type=click.Choice(DISTRIBUTES),
-            help="Train a script for one device on all GPUs and replicas; auto: as its framework does best.",
-        ),
-        click.option("--precision", type=click.Choice(PRECISIONS), help="What it computes in.  [default: its own]"),
-        click.option(
-            "--learning-rate-rule",
-            type=click.Choice(LEARNING_RATE_RULES),
-            help="With --distribute: how the learning rate grows with the replicas (Keras).  [default: none]",
-        ),
-        click.option(
-            "--checkpoints",
-            metavar="auto|none|TIME",
-            callback=read_checkpoints,
-            help="Save Keras' fit in the job directory so often, and go on from there when it is started again.",
-        ),
-    ]
-    for add in reversed(flags):
-        function = add(function)
+def option_flags(function: Function) -> Function:
+    """A flag for each of a job's options (core/options.py): shared with `stoker run`."""
+    for option in reversed(OPTIONS):
+        function = _flag_of(option)(function)
     return function
 
 
-def scheduling_flags(function: Function) -> Function:
-    """The flags that say whose turn it is: shared with `stoker run`."""
-    flags = [
-        click.option("--queue", help="The queue that it waits in.  [default: default]"),
-        click.option("--priority", type=click.IntRange(0, 1000), help="0 to 1000, greater first.  [default: 0]"),
-        click.option(
-            "--preemptible/--no-preemptible", default=None, help="It may be stopped for others, and goes on later."
-        ),
-        click.option("--resumable/--no-resumable", default=None, help="Started again, it goes on from its checkpoint."),
-        click.option(
-            "--hang-timeout",
-            "hang_seconds",
-            metavar="TIME",
-            callback=read_duration,
-            help="Without output, beat and progress for so long it counts as hung; 0: never.  [default: as the site says]",
-        ),
-        click.option(
-            "--max-retries",
-            type=click.IntRange(0, 1000),
-            metavar="N",
-            help="Try a failure that may pass N times more, however alike they are.  [default: 5 in place, 3 as a whole]",
-        ),
-        click.option(
-            "--hold-on-failure",
-            "hold_seconds",
-            metavar="TIME",
-            callback=read_duration,
-            help="When its program fails, keep its place for so long, such as 30m, for `stoker jobs shell`.",
-        ),
-    ]
-    for add in reversed(flags):
-        function = add(function)
-    return function
+def _flag_of(option: Option) -> Callable[[Function], Function]:
+    default = f"  [default: {option.default_words}]" if option.default_words else ""
+    told: dict[str, Any] = {"help": option.help + default, "default": None}
+    name = option.spelling
+    match option.kind:
+        case Choice(words):
+            told["type"] = click.Choice(words)
+        case Switch():
+            name = f"{name}/--no-{name[2:]}"
+        case Count(most):
+            told["type"] = click.IntRange(0, most)
+        case Time() as kind:
+            told |= {"metavar": "TIME", "callback": _reader(kind.read)}
+        case Interval() as kind:
+            told |= {"metavar": "auto|none|TIME", "callback": _reader(lambda text: kind.read(text) and text)}
+    return click.option(name, option.name, **told)
+
+
+def _reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """A callback that reads a flag by a function that raises ValueError."""
+
+    def callback(_: click.Context, __: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else read(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return callback
+
+
+read_duration = _reader(seconds_of)
+"""Reads `90s`, `30m`, `1h`."""

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.core.durations import duration_of
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import JOB_NAME
+from stoker.core.options import OPTIONS
 
 from .arguments import Unfit, a_text, shown
 
@@ -31,19 +31,6 @@ _FIELDS = (
     ("network", "network"),
     ("enable_web_access", "enableWebAccess"),
 )
-_LABELS = {
-    "queue": "stoker-queue",
-    "preemptible": "stoker-preemptible",
-    "resumable": "stoker-resumable",
-    "hang_seconds": "stoker-hang-timeout",
-    "hold_seconds": "stoker-hold-on-failure",
-    "max_retries": "stoker-max-retries",
-    "distribute": "stoker-distribute",
-    "precision": "stoker-precision",
-    "learning_rate_rule": "stoker-learning-rate-rule",
-    "checkpoints": "stoker-checkpoints",
-}
-"""What AI Platform has no field for is asked for by a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +64,9 @@ def merge(
         job["jobId"] = name
     if flags.get("labels") is not None:
         job["labels"] = flags["labels"]
-    scheduling = {label: _as_label(flags[flag]) for flag, label in _LABELS.items() if flags.get(flag) is not None}
-    if scheduling and isinstance(job.get("labels") or {}, dict):
-        job["labels"] = {**(job.get("labels") or {}), **scheduling}
+    options = {o.label: o.kind.write(flags[o.name]) for o in OPTIONS if o.label and flags.get(o.name) is not None}
+    if options and isinstance(job.get("labels") or {}, dict):
+        job["labels"] = {**(job.get("labels") or {}), **options}
     if job.get("trainingInput") is None:
         job["trainingInput"] = {}
     if not isinstance(job["trainingInput"], dict):
@@ -147,12 +134,6 @@ def _kms_key(flags: Mapping[str, Any]) -> str:
         f"projects/{flags['kms_project']}/locations/{flags['kms_location']}"
         f"/keyRings/{flags['kms_keyring']}/cryptoKeys/{key}"
     )
-
-
-def _as_label(value: str | bool | int | float) -> str:
-    if isinstance(value, float):
-        return duration_of(value)
-    return value if isinstance(value, str) else str(value).lower()
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Never
+from typing import Any, Unpack
 
 from stoker.core.errors import BadSpec, NotReady, Violation
+from stoker.core.options import OPTIONS, Count, Switch, Time
 
 from . import arguments as a
 from .connection import settings, the_client
 from .job_body import an_accelerator, check_name, merge, name_of_rehearsal
 from .job_file import located, read_job_file
+from .job_options import JobOptions
 from .jobs import Job
 from .plain_command import command_of, environment_of, name_of
 from .uploads import Progress, upload_folder, upload_packages
@@ -24,6 +26,7 @@ _OF_ROLES = {
     "image_uri": a.a_text,
     "count": a.a_count,
 }
+_OF_KINDS: Mapping[type, a.Reader[Any]] = {Switch: a.a_switch, Count: a.a_count, Time: a.an_amount}
 _OF_ALL: Mapping[str, a.Reader[Any]] = {
     "args": a.words,
     "name": a.a_text,
@@ -31,16 +34,9 @@ _OF_ALL: Mapping[str, a.Reader[Any]] = {
     "labels": a.a_table,
     "project": a.a_text,
     "rehearse": a.a_switch,
-    "queue": a.a_text,
-    "priority": a.a_count,
-    "preemptible": a.a_switch,
-    "resumable": a.a_switch,
-    "hang_seconds": a.an_amount,
-    "hold_seconds": a.an_amount,
-    "max_retries": a.a_count,
     "requirements": a.a_path,
     "with_packages": a.words,
-    **dict.fromkeys(("distribute", "precision", "learning_rate_rule", "checkpoints"), a.a_text),
+    **{option.name: _OF_KINDS.get(type(option.kind), a.a_text) for option in OPTIONS},
 }
 _OF_COMMAND: Mapping[str, a.Reader[Any]] = {
     "gpus": a.an_amount,
@@ -77,17 +73,6 @@ def submit(
     project: str = "",
     rehearse: bool = False,
     progress: Progress | None = None,
-    queue: str | None = None,
-    priority: int | None = None,
-    preemptible: bool | None = None,
-    resumable: bool | None = None,
-    hang_seconds: float | None = None,
-    hold_seconds: float | None = None,
-    max_retries: int | None = None,
-    distribute: str | None = None,
-    precision: str | None = None,
-    learning_rate_rule: str | None = None,
-    checkpoints: str | None = None,
     gpus: float | None = None,
     gpu_type: str | None = None,
     workers: int | None = None,
@@ -118,7 +103,7 @@ def submit(
     parameter_server_accelerator: Mapping[str, Any] | None = None,
     parameter_server_image_uri: str | None = None,
     parameter_server_count: int | None = None,
-    **misspelt: Never,
+    **options: Unpack[JobOptions],
 ) -> Job:
     """Submit a job, and return once it is queued: from then on it survives any crash of the server.
 
@@ -144,15 +129,7 @@ def submit(
         project: without one, that of the settings.
         rehearse: run it on virtual nodes made for it; GPUs are simulated.
         progress: hears what takes its time; without one nothing is printed.
-        queue: the queue of this site that it waits in. priority: 0 to 1000, greater first.
-        preemptible: it may be stopped for others at any time, and goes on later. resumable: started again, it goes on from
-            its checkpoint.
-        hang_seconds: without output, beat and progress for so long it counts as hung; 0: never; without it, as the site says.
-        hold_seconds: when its program fails, its place is kept for so long: `stoker jobs shell NAME`.
-        max_retries: a failure that may pass is tried again so often, however alike the ends are; see docs/running.md.
-        distribute: "auto" trains a script that was written for one device on all that it has asked for (docs/frameworks.md).
-        precision: "bf16", "fp16" or "fp32". learning_rate_rule: "linear" or "sqrt", by the number of replicas.
-        checkpoints: "auto", or a time such as "10m": Keras' `fit` is saved in job_dir, and goes on from there at the same batch.
+        queue, priority, preemptible, …, checkpoints: the options of any job, one by one in `stoker.JobOptions`.
 
     Of a command:
         gpus, gpu_type: GPUs of each replica, and which ("T4", "T4,V100"; any, without it). Below one it is a share of a GPU,
@@ -178,9 +155,9 @@ def submit(
     Raises BadSpec with everything that is wrong with it, NotReady if no node here could ever hold it, AlreadyExists for a
     taken name, Unavailable if there is no server and none can be started.
     """
-    if misspelt:
-        raise TypeError(_misspelt(next(iter(misspelt))))
-    given = locals()
+    given = {**locals(), **options}
+    if misspelt := options.keys() - _READERS:
+        raise TypeError(_misspelt(min(misspelt)))
     asked = a.arguments({name: given[name] for name in _READERS if _is_said(given.get(name))}, _READERS)
     what = None if program is None else a.argument("program", program, _program)
     submit_it = _command if _is_command(what, asked) else _training

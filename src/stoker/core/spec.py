@@ -16,11 +16,6 @@ ANY_ACCELERATOR = "ANY"
 
 WHOLE_DEVICE_MILLI = 1000
 
-DISTRIBUTES = ("none", "auto", "mirrored", "multiworker", "ps", "ddp", "fsdp", "jax")
-PRECISIONS = ("fp32", "bf16", "fp16")
-LEARNING_RATE_RULES = ("none", "linear", "sqrt")
-"""What a program may be given without a change to it: frameworks/ does it, docs/frameworks.md tells what works."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -92,11 +87,8 @@ class Program:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets: no story or message shows it
     runtime: str = ""  # "2.11": which configured runtime; empty for the site's default
     python: str = ""  # "3.7", as asked for
-    distribute: str = ""  # one of DISTRIBUTES; empty: the program does what it does
-    precision: str = ""  # one of PRECISIONS; empty: the program's own
-    checkpoints: str = ""  # `auto`, or seconds between two; empty: what the program does itself
+    variables: Mapping[str, str] = field(default_factory=dict)  # what its options set (core/options.py), below `env`
     environment: Environment = field(default_factory=Environment)
-    learning_rate_rule: str = ""  # one of LEARNING_RATE_RULES: how it grows with the replicas; empty: not at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

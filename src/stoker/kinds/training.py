@@ -118,17 +118,7 @@ def _environment(job: Job, group: Group, attempt: Attempt, surroundings: Surroun
             "AIP_CHECKPOINT_DIR": f"{base}/checkpoints/",
             "AIP_TENSORBOARD_LOG_DIR": f"{base}/logs/",
         }
-    asked = job.spec.program
-    env |= {
-        name: value
-        for name, value in (
-            ("STOKER_DISTRIBUTE", asked.distribute),
-            ("STOKER_PRECISION", asked.precision),
-            ("STOKER_LEARNING_RATE_RULE", asked.learning_rate_rule),
-            ("STOKER_CHECKPOINTS", asked.checkpoints),
-        )
-        if value not in ("", "none")
-    }
+    env |= job.spec.program.variables
     env |= job.spec.program.env
     for key, value in group.env.items():
         env[key] = unmounted(expanded(value, env) if is_vertex else value, surroundings.buckets)

@@ -15,14 +15,12 @@ from stoker.cli.outlook import duration
 from stoker.client.drill import WAYS, Drill, Outcome, Run, judged, ways_of
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.job import RESUMABLE
+from stoker.core.options import OPTIONS
 
 _MOST_NAMES = 5
 _OF_A_JOB = frozenset({"job_dir"})
 _OF_TRAINING = ("config_file", "module_name", "package_path", "packages", "master_image_uri")
-_OF_COMMAND = (
-    *("queue", "priority", "distribute", "precision", "learning_rate_rule", "checkpoints", "hang_seconds"),
-    *("max_retries", "labels"),
-)
+_OF_COMMAND = ("labels", *(option.name for option in OPTIONS))
 
 
 @click.command("drill", cls=UserArgsCommand)

@@ -20,12 +20,10 @@ from stoker.client.probe import Candidate, Probe, body_of, candidates_of, comman
 from stoker.core.durations import duration_of
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.job import PROBE
+from stoker.core.options import OPTIONS
 
 _OF_JOBS = ("config_file", "module_name", "package_path", "packages", "master_image_uri")
-_OF_COMMANDS = (
-    *("distribute", "precision", "learning_rate_rule", "checkpoints"),
-    *("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds", "max_retries"),
-)
+_OF_COMMANDS = tuple(option.name for option in OPTIONS)
 _END_SECONDS = 60.0
 
 

@@ -12,15 +12,13 @@ from stoker.cli.job_flags import (
     UserArgsCommand,
     check_dry_run,
     dry_run_flags,
-    framework_flags,
+    option_flags,
     read_labels,
-    scheduling_flags,
     variables_of,
 )
 from stoker.core.errors import NotReady
+from stoker.core.options import OPTIONS
 
-_SCHEDULING = ("queue", "priority", "preemptible", "resumable", "hang_seconds", "hold_seconds", "max_retries")
-_FRAMEWORKS = ("distribute", "precision", "learning_rate_rule", "checkpoints")
 _REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse with the same command")
 
 
@@ -54,8 +52,7 @@ _REHEARSE = ("stoker rehearse with the same arguments", "stoker run --rehearse w
 @click.option("--job-dir", default="", help="gs://BUCKET/…: in $STOKER_JOB_DIR and its kin, not in the arguments.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable for the program; repeatable.")
 @click.option("--labels", metavar="k=v,...", callback=read_labels, help="Labels of the job.")
-@framework_flags
-@scheduling_flags
+@option_flags
 @click.option("--rehearse", is_flag=True, help="On virtual nodes made for it.")
 @click.option("--async", "do_not_wait", is_flag=True, help="Return at once instead of showing the output.")
 @dry_run_flags
@@ -132,5 +129,5 @@ def _body(words: list[str], options: dict[str, Any]) -> dict[str, Any]:
         "memory_gb": options["memory"],
         "job_dir": options["job_dir"],
         "rehearse": options["rehearse"],
-        **{name: options[name] for name in (*_SCHEDULING, *_FRAMEWORKS) if options[name] is not None},
+        **{option.name: asked for option in OPTIONS if (asked := options[option.name]) is not None},
     }

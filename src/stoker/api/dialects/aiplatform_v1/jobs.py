@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.api.bounded_cache import bounded_cache
-from stoker.api.labels import asked_by_labels, label_violations, with_labels
+from stoker.api.labels import asked_by_labels, label_violations
 from stoker.api.rules import check_size
 from stoker.api.times import times_of
 from stoker.api.translation import SiteRules, violations_of
 from stoker.core.errors import BadSpec, Unimplemented, Violation
 from stoker.core.ids import JOB_NAME, split_job_id
 from stoker.core.job import Job, Request
+from stoker.core.options import with_options
 from stoker.core.spec import JobSpec
 from stoker.core.states import JobState
 from stoker.hardware.rules import Shape
@@ -72,7 +73,7 @@ def read_job(body: Any, site: SiteRules) -> AskedJob:
     return AskedJob(
         name=name,
         labels=labels,
-        spec=with_labels(spec, wishes) if wishes else spec,
+        spec=with_options(spec, wishes) if wishes else spec,
         shapes=shapes,
         request=Request(dialect=DIALECT, body=text),
     )

@@ -25,7 +25,7 @@ from .describe import machines
 from .metrics import cost_of
 from .outlook import NOTHING, lasts_row, place_rows, starts_row, what_if_rows
 from .schemas.outlook import Cost, DryRun
-from .schemas.requests import RunRequest
+from .schemas.requests import RUN_REQUEST
 from .schemas.words import Project, asks
 from .submit import REHEARSAL, RUN, fields_of, understood
 
@@ -63,7 +63,7 @@ async def dry_run_job(
 @router.post(
     "/projects/{project}/jobs:dryRunCommand",
     responses=declares(DryRun, 400, 409, 413, 415, 503),
-    openapi_extra=takes(RunRequest.model_json_schema(), RUN, "The command, and what it needs."),
+    openapi_extra=takes(RUN_REQUEST.model_json_schema(), RUN, "The command, and what it needs."),
 )
 async def dry_run_command(
     project: Project, request: Request, outlook: Annotated[bool, asks(_OUTLOOK, True)] = True

@@ -33,6 +33,10 @@ from .schemas.steps import Point, ReplicaSteps, Scaling, Training
 from .schemas.words import Name, Project, asks
 
 LARGEST = 1000
+_OF_THE_HARDWARE = (
+    "STOKER_DISTRIBUTE",
+    "STOKER_CHECKPOINTS",
+)  # other on one device than on several, and no other program
 _MOST_JOBS = 300  # the newest of a project, among which probes are looked for
 
 router = a_router("jobs")
@@ -113,7 +117,8 @@ def _trained(spec: JobSpec) -> tuple[Program, Group]:
     packages = tuple("/".join(uri.split("/")[-2:]) for uri in spec.program.packages)
     chief = spec.groups[0]
     machine = chief.machine if not chief.machine.accelerator else Machine(accelerator=chief.machine.accelerator)
-    program = replace(spec.program, packages=packages, distribute="", checkpoints="")
+    variables = {name: value for name, value in spec.program.variables.items() if name not in _OF_THE_HARDWARE}
+    program = replace(spec.program, packages=packages, variables=variables)
     return program, replace(chief, count=1, machine=machine)
 
 

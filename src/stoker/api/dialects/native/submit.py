@@ -14,12 +14,12 @@ from stoker.api.pools import in_thread
 from stoker.api.services import TAKEN, Services, check_places, check_project, read_json, services, site_rules, user
 from stoker.api.translation import SiteRules
 from stoker.control.submission import Fields, Submission
-from stoker.core.durations import checkpoints_of
 from stoker.core.errors import BadSpec, TooLarge, Violation
 from stoker.core.ids import JOB_NAME
 from stoker.core.job import Request as SentRequest
+from stoker.core.options import OPTIONS, Interval, with_options
 from stoker.core.requirements import VERSION, problem_of
-from stoker.core.spec import ANY_ACCELERATOR, Environment, Group, JobSpec, Limits, Machine, Program, Retry
+from stoker.core.spec import ANY_ACCELERATOR, Environment, Group, JobSpec, Limits, Machine, Program
 from stoker.hardware.accelerators import find_accelerator
 from stoker.store.base import Listed
 
@@ -27,7 +27,7 @@ from .answers import JSON, a_router, answer, declares, refused
 from .asked import read_as, takes
 from .describe import describe
 from .schemas.jobs import JobDetails
-from .schemas.requests import RunRequest
+from .schemas.requests import RUN_REQUEST, RunRequest
 from .schemas.words import Project
 
 router = a_router("jobs")
@@ -70,7 +70,7 @@ async def rehearse_job(project: Project, request: Request) -> Response:
 @router.post(
     "/projects/{project}/jobs:run",
     responses=declares(JobDetails, 400, 409, 413, 415, 503),
-    openapi_extra=takes(RunRequest.model_json_schema(), RUN, "The command, and what it needs."),
+    openapi_extra=takes(RUN_REQUEST.model_json_schema(), RUN, "The command, and what it needs."),
 )
 async def run_command(project: Project, request: Request) -> Response:
     """Run a plain command, in a copy of a folder if it has a `source`.
@@ -115,15 +115,12 @@ def fields_of(asked: RunRequest) -> Fields:
 
 def _read(body: Any) -> RunRequest:
     """The request, if it is one. Raises BadSpec with everything that is wrong with it."""
-    asked = read_as(RunRequest, body)
+    asked = read_as(RUN_REQUEST, body)
     if len(asked.model_dump_json()) > LARGEST_RUN_BYTES:
         told = f"a command with its variables may have {LARGEST_RUN_BYTES >> 10} KiB"
         raise TooLarge(told, fix="put long lists into a file of the folder")
     violations = label_violations(asked.labels)
-    try:
-        checkpoints_of(asked.checkpoints)
-    except ValueError as error:
-        violations.append(Violation("checkpoints", str(error)))
+    violations += _read_intervals(asked)[1]
     if asked.python and not asked.python.startswith("/") and not VERSION.fullmatch(asked.python):
         violations.append(
             Violation("python", f"{asked.python[:80]!r} is neither a version such as 3.12 nor a whole path")
@@ -146,32 +143,36 @@ def _spec(asked: RunRequest, region: str, site: SiteRules) -> JobSpec:
         accelerator_milli=milli_of(asked.gpus),
     )
     counts: list[tuple[Literal["chief", "worker"], int]] = [("chief", 1), ("worker", asked.workers)]
-    return JobSpec(
+    spec = JobSpec(
         program=Program(
             source=asked.source,
             command=tuple(asked.command),
             env=asked.env,
             environment=Environment(python=asked.python, requirements=tuple(asked.requirements)),
-            distribute=asked.distribute,
-            precision=asked.precision,
-            learning_rate_rule=asked.learning_rate_rule,
-            checkpoints=checkpoints_of(asked.checkpoints),
         ),
         groups=tuple(Group(role=role, count=count, machine=machine) for role, count in counts if count),
         region=region,
         job_dir=asked.job_dir,
-        queue=asked.queue,
-        priority=asked.priority,
-        preemptible=asked.preemptible,
-        resumable=asked.resumable,
         limits=Limits(
             running_seconds=asked.max_running_seconds,
             grace_seconds=site.grace_seconds,
-            hang_seconds=site.hang_seconds if asked.hang_seconds is None else asked.hang_seconds,
-            hold_seconds=asked.hold_seconds,
+            hang_seconds=site.hang_seconds,
         ),
-        retry=Retry() if asked.max_retries is None else Retry.counted(asked.max_retries),
     )
+    return with_options(spec, asked.options | _read_intervals(asked)[0])
+
+
+def _read_intervals(asked: RunRequest) -> tuple[dict[str, str], list[Violation]]:
+    """The options that say how often, which no schema can check; and what is wrong with them."""
+    found: dict[str, str] = {}
+    violations = []
+    for option in OPTIONS:
+        if isinstance(option.kind, Interval):
+            try:
+                found[option.name] = option.kind.read(asked.options[option.name])
+            except ValueError as error:
+                violations.append(Violation(option.name, str(error)))
+    return found, violations
 
 
 def _accelerator(asked: RunRequest) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.api.bounded_cache import bounded_cache
-from stoker.api.labels import asked_by_labels, label_violations, with_labels
+from stoker.api.labels import asked_by_labels, label_violations
 from stoker.api.proto_json import snake_keys
 from stoker.api.rules import a_directory, a_disk_size, check_size
 from stoker.api.shapes import checked, machine_of, shape_violations
@@ -18,6 +18,7 @@ from stoker.core.convention import POOLS, Convention
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.ids import CUSTOM_JOB_PREFIX, split_job_id
 from stoker.core.job import Job, Request
+from stoker.core.options import with_options
 from stoker.core.spec import Group, JobSpec, Retry
 from stoker.core.states import JobState, ShownState
 from stoker.hardware.rules import Shape
@@ -118,7 +119,7 @@ def read_custom_job(body: Any, location: str, site: SiteRules) -> AskedJob:
         raise BadSpec(violations)
     text = json.dumps({"location": location, "job": body})
     check_size(text)
-    asked = with_labels(_spec(spec, location, site), wishes)
+    asked = with_options(_spec(spec, location, site), wishes)
     return AskedJob(labels=labels, spec=asked, request=Request(dialect=DIALECT, body=text))
 
 

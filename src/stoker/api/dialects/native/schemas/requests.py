@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from stoker.core.options import OPTIONS, Choice, Count, Option, Switch, Time
 from stoker.core.requirements import MOST_LINES
 
 Text = Annotated[str, Field(pattern="^[^\\x00]*$")]
@@ -66,41 +67,35 @@ class RunRequest(BaseModel):
     vcpus: Annotated[float, _may("vCPUs of each replica.", 4.0, gt=0, le=1024)] = 1.0
     memory_gb: Annotated[float, _may("Memory of each replica in GB; 0 asks for none.", 8.0, ge=0, le=65536)] = 0.0
     job_dir: Annotated[str, _may("Where the program keeps files, in $STOKER_JOB_DIR.", "gs://my-bucket/out")] = ""
-    queue: Annotated[str, _may("The queue that it waits in.", "default")] = "default"
-    priority: Annotated[int, _may("Greater first.", 0, ge=0, le=1000)] = 0
-    preemptible: Annotated[bool, _may("It may be stopped for others at any time, and goes on later.", False)] = False
-    resumable: Annotated[bool, _may("Started again, it goes on from its checkpoint.", False)] = False
     max_running_seconds: Annotated[float, _may("It is cancelled after so long.", 3600.0, gt=0, lt=1e12)] = 604800.0
-    hang_seconds: Annotated[
-        float | None,
-        _may("Quiet for so long, it counts as hung; 0: never; null: the site's setting.", 3600.0, ge=0, lt=1e12),
-    ] = None
-    max_retries: Annotated[
-        int | None,
-        _may(
-            "A failure that may pass is tried again so often, as a whole; null: see docs/running.md.", 5, ge=0, le=1000
-        ),
-    ] = None
-    hold_seconds: Annotated[
-        float, _may("When its program fails, its place is kept for so long for a shell.", 1800.0, ge=0, le=604800)
-    ] = 0.0
-    distribute: Annotated[
-        Literal["none", "auto", "mirrored", "multiworker", "ps", "ddp", "fsdp", "jax"],
-        _may("How a script that was written for one device trains on all that it has asked for.", "auto"),
-    ] = "none"
-    precision: Annotated[
-        Literal["", "fp32", "bf16", "fp16"], _may("The precision it computes in; empty: its own.", "bf16")
-    ] = ""
-    learning_rate_rule: Annotated[
-        Literal["none", "linear", "sqrt"], _may("How its learning rate grows with the replicas (Keras).", "linear")
-    ] = "none"
-    checkpoints: Annotated[
-        Text,
-        _may(
-            "How often Keras' `fit` is saved in the job directory, to go on from there: auto, none, or a time.", "auto"
-        ),
-    ] = "none"
     rehearse: Annotated[bool, _may("Run it on virtual nodes that are made for it.", False)] = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it says of each of a job's options (core/options.py)."""
+        return {option.name: getattr(self, option.name) for option in OPTIONS}
+
+
+def _field(option: Option) -> tuple[Any, Any]:
+    """An option as a field: its type, with its description and example, and its default."""
+    rules: dict[str, Any] = {"description": option.help, "examples": [option.example]}
+    match option.kind:
+        case Choice(words):
+            kind: Any = Literal[tuple(dict.fromkeys((option.default, *words)))]
+        case Switch():
+            kind = bool
+        case Count(most):
+            kind, rules = int, {**rules, "ge": 0, "le": most}
+        case Time() as time:
+            kind, rules = float, {**rules, "ge": 0, "le": time.most_seconds}
+        case _:
+            kind = Text
+    return Annotated[kind if option.default is not None else kind | None, Field(**rules)], option.default
+
+
+_OPTIONS: Any = {option.name: _field(option) for option in OPTIONS}
+RUN_REQUEST = create_model("RunRequest", __base__=RunRequest, __doc__=RunRequest.__doc__, **_OPTIONS)
+"""A RunRequest with a field for each option, as it is read and described."""
 
 
 class CordonRequest(BaseModel):
