@@ -169,7 +169,7 @@ def test_how_it_trains_in_every_dialect(door: TestClient, lab: Stoker) -> None:
     assert wrong["job.labels.stoker-distribute"].startswith("'everywhere' is none of none, auto, mirrored")
     assert door.post(RUN, json=a_run("bad", precision="int8")).status_code == 400
     wrong = violations(door.post(RUN, json=a_run("bad", checkpoints="0s")))
-    assert wrong["checkpoints"].startswith("0 is no time between two checkpoints")
+    assert wrong["checkpoints"].startswith("0 is not a time between two checkpoints")
     wrong = violations(door.post(JOBS, json=a_job_body(labels={"stoker-checkpoints": "often"})))
     assert "auto, none, or a time" in wrong["job.labels.stoker-checkpoints"]
 
@@ -270,7 +270,7 @@ def test_any_of_several_gpus(door: TestClient, lab: Stoker) -> None:
         "NVIDIA_TESLA_V100",
     ]
     answer = door.post(RUN, json=a_run("s", gpus=1, gpu_type="T4,t5,"))
-    assert "'t5' is no accelerator" in answer.text and answer.status_code == 400
+    assert "'t5' is not an accelerator" in answer.text and answer.status_code == 400
     rehearsed = door.post(RUN, json=a_run("t", gpus=1, gpu_type="V100,T4", rehearse=True))
     assert rehearsed.status_code == 200
 

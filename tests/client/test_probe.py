@@ -43,7 +43,7 @@ def test_hardware_as_it_is_written() -> None:
         ("1xT4;cpu", "is no hardware"),
         ("2xFOO", "'FOO' is neither a GPU nor a machine type"),
         ("2xn1-standard-4", "is neither a GPU nor a machine type"),
-        ("1xT4@nowhere", "'nowhere' is no machine type"),
+        ("1xT4@nowhere", "'nowhere' is not a machine type"),
         ("cpu@a2-highgpu-1g", "has accelerators built in"),
         ("cpu,1xT4,cpu", "'cpu' is there twice"),
         ("1xT4,t4", "'t4' is there twice"),
@@ -114,7 +114,7 @@ def test_what_a_machine_has_not_built_in_is_asked_for(text: str) -> None:
 def test_a_part_that_is_no_table() -> None:
     with pytest.raises(BadSpec) as caught:
         body_of(body(masterConfig="abc"), the("cpu"))
-    assert caught.value.violations[0] == Violation("masterConfig", "'abc' is no table")
+    assert caught.value.violations[0] == Violation("masterConfig", "'abc' is not a table")
     config = {"accelerator_config": {"count": "1", "type": T4}, "image_uri": "i"}
     assert body_of(body(masterConfig=config), the("cpu"))["trainingInput"]["masterConfig"] == {"imageUri": "i"}
 

@@ -57,7 +57,7 @@ def find(value: Any, path: str) -> Any:
 
 
 def is_same(wanted: Any, found: Any) -> bool:
-    """Equal, numbers within the tolerance; true is no number."""
+    """Equal, numbers within the tolerance; true is not a number."""
     return not any(_differences(wanted, found, "", whole=True))
 
 

@@ -41,7 +41,7 @@ def names_in(value: Any) -> Iterator[str]:
 
 
 def _fill_text(text: str, values: Mapping[str, Any]) -> Any:
-    """A text; a list in place of `${LIST…}`, and a saved value that is no text in place of a `${NAME}` that stands alone."""
+    """A text; a list in place of `${LIST…}`, and a saved value that is not text in place of a `${NAME}` that stands alone."""
     if alone := _NAME.fullmatch(text):
         return values[alone[1]]
     if many := _LIST.fullmatch(text):

@@ -20,7 +20,7 @@ BUCKETS = {"data": "/home/buckets/gs/data"}
         ("pip3 install -q --user /gcs/data/a.tar.gz && ls /gcs/data", None),
         ("--in=/gcs/data/a", "--in=/home/buckets/gs/data/a"),
         ("'/gcs/data'", "'/home/buckets/gs/data'"),
-        ("/gcs/data-2/x", "/gcs/data-2/x"),  # another bucket, which is no folder here
+        ("/gcs/data-2/x", "/gcs/data-2/x"),  # another bucket, which is not a folder here
         ("/gcs/datax", "/gcs/datax"),
         ("/mnt/gcs/data/x", "/mnt/gcs/data/x"),
         ("gs://data/x", "gs://data/x"),

@@ -63,7 +63,7 @@ def test_what_is_asked_for_by_labels() -> None:
         ("stoker-max-retries", "9" * 5000, f"'{'9' * 80}' is not a number from 0 to 1000"),
         ("stoker-max-retries", "²", "'²' is not a number from 0 to 1000"),
         ("stoker-hold-on-failure", "8d", "'8d' is too long: at most 7d"),
-        ("stoker-hang-timeout", "soon", "'soon' is no duration: write 90s, 30m, 1h or 2d"),
+        ("stoker-hang-timeout", "soon", "'soon' is not a duration: write 90s, 30m, 1h or 2d"),
     ],
 )
 def test_what_is_wrong_with_a_label(label: str, text: str, problem: str) -> None:

@@ -196,7 +196,7 @@ def test_google_cloud_needs_a_project_and_one_zone() -> None:
     assert "--zone us-west1-a" in why_not("gcp", two)
     assert list(rendered("gcp", two, zone="us-west1-b")["available_node_types"]) == ["ray_head", "cpu8"]
     assert "no pool is in us-west1-c" in why_not("gcp", two, zone="us-west1-c")
-    assert "is no zone of Google's" in why_not("gcp", zone="us-west-2a")
+    assert "is not a zone of Google's" in why_not("gcp", zone="us-west-2a")
     anywhere = with_pools("gcp", **{name: {"zone": ""} for name in ("t4x4", "cpu8", "spot_v100")})
     assert "name it, such as us-west1-a" in why_not("gcp", anywhere)
     assert "us-west1-c has no NVIDIA_TESLA_T4" in why_not("gcp", anywhere, zone="us-west1-c")

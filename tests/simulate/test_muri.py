@@ -265,8 +265,8 @@ def test_a_trace_is_read_plain_and_packed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (HEAD + ROW + ROW.replace("1500", "soon"), r"t\.csv:3: submit_time: 'soon' is no whole number of 0 or more"),
-        (HEAD + ROW.replace("4,1500", "0,1500"), r"t\.csv:2: num_gpu: '0' is no whole number of 1 or more"),
+        (HEAD + ROW + ROW.replace("1500", "soon"), r"t\.csv:3: submit_time: 'soon' is not a whole number of 0 or more"),
+        (HEAD + ROW.replace("4,1500", "0,1500"), r"t\.csv:2: num_gpu: '0' is not a whole number of 1 or more"),
         (HEAD + ROW.replace("3000", "9" * 5000), r"t\.csv:2: iterations: '999"),
         (HEAD + ROW.replace("gpt2", "g" * 200_000), r"t\.csv:2: field larger than field limit"),
         (HEAD + ROW.replace("433", "4.5"), r"t\.csv:2: iteration_time: '4.5'"),

@@ -81,8 +81,8 @@ def test_budgets() -> None:
         ('machine_type = "n1-standard-8"\nmin = 4', 3, "is 4, more than `max`, which is 3"),
         ('machine_type = "n1-standard-8"\nzone = "us-west1-a"\nregion = "us-east1"', 4, "is in us-west1"),
         ('machine_type = "n1-standard-8"\nregion = "moon"', 3, "there is no region 'moon'"),
-        ('machine_type = "n1-standard-8"\nzone = "A B"', 3, "is no zone"),
-        ('machine_type = "n1-standard-8"\nzones = []', 3, "is no list of zones"),
+        ('machine_type = "n1-standard-8"\nzone = "A B"', 3, "is not a zone"),
+        ('machine_type = "n1-standard-8"\nzones = []', 3, "is not a list of zones"),
         ('machine_type = "n1-standard-8"\nzones = ["us-west1-a", "us-west1-a"]', 3, "names a zone twice"),
         ('machine_type = "n1-standard-8"\nzone = "us-west1-a"\nzones = ["us-west1-b"]', 4, "keep one of them"),
         ('machine_type = "n1-standard-8"\nprice = 3', 3, "there is no such key"),
@@ -114,7 +114,7 @@ def test_two_of_a_name() -> None:
 
 @pytest.mark.parametrize("name", ["A", "1a", "a-", "a_b", "x" * 41])
 def test_names(name: str) -> None:
-    with pytest.raises(BadSpec, match="no name of a pool"):
+    with pytest.raises(BadSpec, match="not a name of a pool"):
         parse_site(f'[pools."{name}"]\nmachine_type="n1-standard-8"\nmax=1')
 
 

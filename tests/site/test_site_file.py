@@ -126,7 +126,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "site.toml:2 queues.a.policy",
         "there are fifo, ",
     ),
-    "a placer": ("placer = 1", "site.toml:1 placer", "is no text"),
+    "a placer": ("placer = 1", "site.toml:1 placer", "is not text"),
     "a backfill": ('backfill = "esay"', "site.toml:1 backfill", "did you mean easy?"),
     "a victim": (
         '[preemption]\nvictims = "all"',
@@ -135,10 +135,10 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "a sharer": ('share_by = "users"', "site.toml:1 share_by", "did you mean user?"),
     "an option": ("[policy_options]\nlevles = 1", "site.toml:2 policy_options.levles", "points_per_hour"),
-    "an option that is no number": (
+    "an option that is not a number": (
         "[policy_options]\npoints_per_hour = nan",
         "site.toml:2 policy_options.points_per_hour",
-        "is no number",
+        "is not a number",
     ),
     "an option that does not suit": (
         'policy = "las"\n[policy_options]\nfactor = 1e6\nlevels = 1000',
@@ -147,16 +147,20 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "a duration": ('head = "4 hours"', "site.toml:1 head", '"90s", "15m", "4h", "2d"'),
     "a negative duration": ("head = -1", "site.toml:1 head", "0 or more"),
-    "an endless duration": ("half_life = inf", "site.toml:1 half_life", "is no duration"),
+    "an endless duration": ("half_life = inf", "site.toml:1 half_life", "is not a duration"),
     "a duration beyond all": ('head = "999999999d"', "site.toml:1 head", "longest"),
-    "a date": ("head = 2020-01-01", "site.toml:1 head", "is no duration"),
+    "a date": ("head = 2020-01-01", "site.toml:1 head", "is not a duration"),
     "a switch": ("defrag = 1", "site.toml:1 defrag", "neither true nor false"),
     "a part of a budget": ("[preemption]\nbudget = 2.5", "site.toml:2 preemption.budget", "the nearest is 2"),
     "no weight": ("[queues.a]\nweight = 0", "site.toml:2 queues.a.weight", "above 0"),
-    "a negative weight": ("[queues.a]\nweight = -1", "site.toml:2 queues.a.weight", "is no number from 0"),
-    "a weight that is none": ("[queues.a]\nweight = nan", "site.toml:2 queues.a.weight", "is no number from 0"),
-    "a weight beyond all": ("[queues.a]\nweight = " + "9" * 400, "site.toml:2 queues.a.weight", "is no number from 0"),
-    "a queue that is no table": ("[queues]\na = 1", "site.toml:2 queues.a", "is no table"),
+    "a negative weight": ("[queues.a]\nweight = -1", "site.toml:2 queues.a.weight", "is not a number from 0"),
+    "a weight that is none": ("[queues.a]\nweight = nan", "site.toml:2 queues.a.weight", "is not a number from 0"),
+    "a weight beyond all": (
+        "[queues.a]\nweight = " + "9" * 400,
+        "site.toml:2 queues.a.weight",
+        "is not a number from 0",
+    ),
+    "a queue that is not a table": ("[queues]\na = 1", "site.toml:2 queues.a", "is not a table"),
     "a queue's name": ('[queues."A b"]', "site.toml:1 queues.'A b'", "lower-case"),
     "a cohort of one": ('[queues.a]\ncohort = "lab"', "site.toml:2 queues.a.cohort", "nobody else"),
     "two cohorts that are meant as one": (
@@ -180,7 +184,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "site.toml:3 queues.a.quota.nvidia-tesla-t4",
         "which line 2 has already",
     ),
-    "an amount": ("[queues.a.quota]\nT4 = -1", "site.toml:2 queues.a.quota.T4", "is no number from 0"),
+    "an amount": ("[queues.a.quota]\nT4 = -1", "site.toml:2 queues.a.quota.T4", "is not a number from 0"),
     "a part of a thousandth": ("[queues.a.quota]\nT4 = 0.0005", "site.toml:2 queues.a.quota.T4", "the nearest is 0"),
     "a quota without its own": (
         '[queues.a]\ncohort="c"\n[queues.b]\ncohort="c"\n[queues.a.quota]\nT4 = {}',
@@ -292,8 +296,8 @@ def test_a_file_that_cannot_be_one(tmp_path: Path) -> None:
     for name, words in {
         "none.toml": "there is no such file",
         "broken": "there is no such file",
-        ".": "is no file",
-        "binary": "is no text in UTF-8",
+        ".": "is not a file",
+        "binary": "is not text in UTF-8",
         "\0": "there is no such file",
     }.items():
         with pytest.raises(BadSpec, match=words):

@@ -1,4 +1,4 @@
-"""A backup holds everything, appears whole, and is brought back into either database; what is no whole backup changes nothing."""
+"""A backup holds everything, appears whole, and is brought back into either database; half a backup changes nothing."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_what_was_cut_off_or_is_something_else_is_refused(home: Path, tmp_path: 
             verify(tmp_path / "bad")
     with pytest.raises(BadSpec, match="no such file"):
         verify(tmp_path / "none")
-    with pytest.raises(BadSpec, match="it is no file"):
+    with pytest.raises(BadSpec, match="it is not a file"):
         verify(tmp_path)
 
 

@@ -52,7 +52,7 @@ def test_write_then_read(files: Files) -> None:
     with files.read("gs://some-bucket/a/b") as file:
         assert file.read() == b"hello"
     assert files.exists("gs://some-bucket/a/b")
-    assert not files.exists("gs://some-bucket/a"), "a folder is no file"
+    assert not files.exists("gs://some-bucket/a"), "a folder is not a file"
 
 
 def test_a_write_that_fails_leaves_nothing(files: Files, tmp_path: Path) -> None:

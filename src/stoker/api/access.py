@@ -55,7 +55,7 @@ TABLE: tuple[tuple[re.Pattern[str], tuple[str, ...], Opens], ...] = (
     (re.compile(r"(/resumable)?(/upload|/download)?/storage/v1/b(/.*)?", re.DOTALL), (), Opens.BUCKETS),
     (re.compile(r"/batch/storage/v1"), ("POST",), Opens.BUCKETS),
 )
-"""Path, methods (none: all of them), and what it opens, for who is no admin. The first that fits counts."""
+"""Path, methods (none: all of them), and what it opens, for who is not an admin. The first that fits counts."""
 
 
 def check_path(access: Access, method: str, path: str) -> None:

@@ -91,7 +91,7 @@ def read_or_make_tokens(home: Path, clock: Clock, writes: Callable[[], bool] = l
 
 
 def _read_secret(path: Path) -> str:
-    """A secret of this home; empty if there is none, or only the beginning of one. Raises Unavailable for what is no text."""
+    """A secret of this home; empty if there is none, or only the beginning of one. Raises Unavailable for what is not text."""
     try:
         path.chmod(0o600)
         text = path.read_bytes().decode("ascii").strip()

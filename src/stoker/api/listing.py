@@ -128,7 +128,7 @@ def _check(comparison: Comparison, fields: Filterable) -> None:
     elif comparison.field == "state":
         if "*" not in value and value not in fields.states:
             known = ", ".join(fields.states)
-            raise BadSpec([Violation("filter", f"state: {value[:80]!r} is none; there are {known}")])
+            raise BadSpec([Violation("filter", f"state: {value[:80]!r} is not a state; there are {known}")])
     elif first == "labels":
         if len(comparison.path) > 2 or (len(comparison.path) == 1 and op != ":"):
             raise BadSpec([Violation("filter", "labels are compared as labels.KEY=VALUE, or labels:KEY")])

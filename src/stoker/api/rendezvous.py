@@ -18,7 +18,7 @@ LEAST_PAUSE_SECONDS = 0.005
 
 
 class _Meeting:
-    """Those of one attempt who wait, and who looks for them."""
+    """The replicas of one attempt that wait, and who looks for them."""
 
     def __init__(self) -> None:
         self.waiting = 0

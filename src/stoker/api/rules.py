@@ -78,4 +78,4 @@ def a_disk(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
 def a_disk_size(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
     """At least 1."""
     if value is not None and value < 1:
-        yield f"a disk of {value} GB is none"
+        yield f"{value} GB: a disk has at least 1"

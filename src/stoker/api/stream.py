@@ -214,7 +214,7 @@ def _block(site: Services, job: str, after: int, wanted: Wanted, most_characters
 
 
 def _told(lines: Sequence[LogLine]) -> str:
-    """Their events. Written by hand, which is several times quicker: there may be millions."""
+    """Lines of a log as server-sent events. Written by hand, which is several times quicker: there may be millions."""
     return "".join(
         f'{{"kind": "log", "sequence": {line.offset}, "time": {line.time!r}, "attempt": {quoted(line.attempt)}, '
         f'"replica": {quoted(line.replica)}, "stream": "{line.stream}", "text": {quoted(line.text)}}}\n'

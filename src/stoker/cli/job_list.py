@@ -63,7 +63,7 @@ def filter_of(
     named = [state.strip().upper() for text in states for state in text.split(",") if state.strip()]
     unknown = [name for name in named if name not in set(ShownState)]
     if unknown:
-        raise BadSpec([Violation("--state", f"{unknown[0]} is none; there are {', '.join(ShownState)}")])
+        raise BadSpec([Violation("--state", f"{unknown[0]} is not a state; there are {', '.join(ShownState)}")])
     if named:
         parts.append(f"({' OR '.join(f'state={name}' for name in named)})")
     for label in labels:

@@ -49,7 +49,7 @@ def client(*, start: bool = True) -> Client:
 
 
 def advised(error: StokerError) -> StokerError:
-    """The same error, with what to do here where the server could not know it."""
+    """An error, with what to do here where the server could not know it."""
     if isinstance(error, NotFound) and error.message.startswith("no job") and not error.fix:
         error.fix = "stoker jobs list shows what there is"
     if isinstance(error, Unauthenticated):

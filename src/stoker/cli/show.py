@@ -58,7 +58,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, leave_out
 
 
 def _too_wide(headers: Sequence[str], widths: Sequence[int], leave_out: Sequence[str]) -> set[str]:
-    """The columns without which it fits the terminal; none where the output is no terminal, or nobody knows how wide it is."""
+    """The columns without which it fits the terminal; none where the output is not a terminal, or nobody knows how wide it is."""
     is_terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
     room, dropped = shutil.get_terminal_size((0, 0)).columns if is_terminal else 0, set[str]()
     for header in leave_out if room else ():

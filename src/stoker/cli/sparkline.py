@@ -12,7 +12,7 @@ _GAP, _BROKEN = " ", "×"
 
 
 def sparkline(numbers: Sequence[float | None], width: int, *, from_zero: bool = False) -> str:
-    """So many characters at the most. A None leaves a gap, what is no number is crossed out.
+    """So many characters at the most. A None leaves a gap, what is not a number is crossed out.
 
     `from_zero`: a low bar is near nothing, not near the lowest number.
     """
@@ -48,7 +48,7 @@ def _mean(part: Sequence[float | None]) -> float | None:
 
 
 def _bars() -> str:
-    """Those that the terminal's letters have."""
+    """The bars that the terminal's letters have."""
     try:
         _BARS.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -59,7 +59,7 @@ def arguments(given: Mapping[str, object], readers: Mapping[str, Reader[Any]]) -
 def a_text(value: Any) -> str:
     """A text that can be sent, and handed to a program."""
     if not isinstance(value, str):
-        raise Unfit(f"{shown(value)} is no text", "give a text, in quotes")
+        raise Unfit(f"{shown(value)} is not text", "give a text, in quotes")
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise Unfit(f"{shown(value)} holds a character that cannot be sent", _NO_CHARACTERS)
     return value
@@ -75,7 +75,7 @@ def a_switch(value: Any) -> bool:
 def a_count(value: Any) -> int:
     """A whole number, 0 or more."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < _MOST:
-        raise Unfit(f"{shown(value)} is no whole number of 0 or more", "give a number such as 0 or 4")
+        raise Unfit(f"{shown(value)} is not a whole number of 0 or more", "give a number such as 0 or 4")
     return int(value)
 
 
@@ -86,7 +86,7 @@ def a_number(value: Any) -> float:
     except OverflowError:
         found = math.nan
     if math.isnan(found):
-        raise Unfit(f"{shown(value)} is no number", "give a number such as 0.5 or 4")
+        raise Unfit(f"{shown(value)} is not a number", "give a number such as 0.5 or 4")
     return found
 
 
@@ -94,7 +94,7 @@ def an_amount(value: Any) -> float:
     """A finite number, 0 or more."""
     found = a_number(value)
     if not 0 <= found < math.inf:
-        raise Unfit(f"{shown(value)} is no number of 0 or more", "give a number of 0 or more")
+        raise Unfit(f"{shown(value)} is not a number of 0 or more", "give a number of 0 or more")
     return found
 
 
@@ -102,7 +102,7 @@ def above_zero(value: Any) -> float:
     """A finite number above 0."""
     found = a_number(value)
     if not 0 < found < math.inf:
-        raise Unfit(f"{shown(value)} is no number above 0", "give a number above 0, or leave it out")
+        raise Unfit(f"{shown(value)} is not a number above 0", "give a number above 0, or leave it out")
     return found
 
 
@@ -110,7 +110,7 @@ def a_path(value: Any) -> Path:
     """A path of this machine, as a text or as a Path."""
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(path, str):
-        raise Unfit(f"{shown(value)} is no path", "give a text or a pathlib.Path")
+        raise Unfit(f"{shown(value)} is not a path", "give a text or a pathlib.Path")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -125,11 +125,11 @@ def words(value: Any) -> list[str]:
     if isinstance(value, str):
         raise Unfit(f"{shown(value)} is one text, not a list", f"give a list: {shown(value.split())}")
     if isinstance(value, bytes | bytearray | Mapping | Set):
-        raise Unfit(f"{shown(value)} is no list", _NO_LIST)
+        raise Unfit(f"{shown(value)} is not a list", _NO_LIST)
     try:
         found = list(value)
     except TypeError:
-        raise Unfit(f"{shown(value)} is no list", _NO_LIST) from None
+        raise Unfit(f"{shown(value)} is not a list", _NO_LIST) from None
     return [_word(one) for one in found]
 
 
@@ -139,7 +139,7 @@ def a_table(value: Any) -> dict[str, str]:
         raise Unfit(f"{shown(value)} is no dict", 'give a dict of texts, such as {"team": "vision"}')
     for one in (*value.keys(), *value.values()):
         if not isinstance(one, str):
-            raise Unfit(f"{shown(one)} in it is no text", "write it as a text, in quotes")
+            raise Unfit(f"{shown(one)} in it is not text", "write it as a text, in quotes")
         a_text(one)
     return dict(value)
 
@@ -163,7 +163,7 @@ def shown(value: object) -> str:
 
 def _word(value: Any) -> str:
     if isinstance(value, bytes | bytearray):
-        raise Unfit(f"{shown(value)} in it is no text", "decode it: value.decode()")
+        raise Unfit(f"{shown(value)} in it is not text", "decode it: value.decode()")
     try:
         return a_text(str(value))
     except ValueError:  # a number of more digits than Python writes

@@ -43,7 +43,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The same beside the first that trained."""
+    """A measurement beside that of the first candidate that trained."""
 
     measured: Measured
     speed_up: float | None  # None: it did not train
@@ -60,7 +60,7 @@ class Comparison:
 
     @property
     def measured(self) -> list[Compared]:
-        """Those that trained."""
+        """The candidates that trained."""
         return [row for row in self.rows if row.speed_up is not None]
 
 

@@ -51,7 +51,7 @@ def connect(url: str = "", token: str = "") -> Client:
     """Let every call that follows in this process go to the server at `url`, such as `http://gpu-box:7077`.
 
     `token`: the text of the file `token` in that server's home. Without a url, back to what the settings say: this home's
-    own server. Raises BadSpec for what is no address, Unavailable or Unauthenticated if the server does not answer to it.
+    own server. Raises BadSpec for what is not an address, Unavailable or Unauthenticated if the server does not answer to it.
     """
     if url := a.argument("url", url, a.a_text):
         client = Client(url, a.argument("token", token, a.a_text))

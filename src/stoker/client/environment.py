@@ -45,7 +45,7 @@ class Environment:
     why: str = ""  # in a line; empty: there is nothing to say
 
     def fields(self) -> dict[str, object]:
-        """Those of a request to run a command."""
+        """The environment as fields of a request to run a command."""
         found: dict[str, object] = {"python": self.python, "requirements": list(self.requirements)}
         return {name: value for name, value in found.items() if value}
 
@@ -121,7 +121,7 @@ def _interpreter(asked: str, inline: Mapping[str, object]) -> tuple[str, str]:
         return _asked_python(asked), f"Python {asked}"
     version = str(inline.get("requires-python", ""))
     if version and not VERSION.fullmatch(version):
-        raise BadSpec([Violation("requires-python", f"{version[:80]!r} is no version of Python")])
+        raise BadSpec([Violation("requires-python", f"{version[:80]!r} is not a version of Python")])
     return version, f"Python {version} (inline metadata)" if version else ""
 
 
@@ -132,7 +132,7 @@ def _asked_python(asked: str) -> str:
         found = inside if os.path.isdir(path) else path
         if not os.path.isfile(found) or not os.access(found, os.X_OK):
             raise BadSpec(
-                [Violation("--python", f"{asked} is no interpreter")], fix="give one, or a version such as 3.12"
+                [Violation("--python", f"{asked} is not an interpreter")], fix="give one, or a version such as 3.12"
             )
         return found
     if not VERSION.fullmatch(asked):
@@ -180,7 +180,7 @@ def lines_of(file: Path, depth: int = 0) -> Iterator[str]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", "") or "it is no text"
+        problem = getattr(error, "strerror", "") or "it is not text"
         raise BadSpec([Violation("--requirements", f"{file} cannot be read: {problem}")]) from None
     for number, raw in enumerate(text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines(), 1):
         line = _COMMENT.sub("", raw).strip()
@@ -209,7 +209,7 @@ def _locked(folder: Path) -> list[str]:
 
 def _listed(found: object, where: str) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-        raise BadSpec([Violation("dependencies", f"of {where} is no list of texts")])
+        raise BadSpec([Violation("dependencies", f"of {where} is not a list of texts")])
     for line in found:
         _check(line, where)
     return list(found)

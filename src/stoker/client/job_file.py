@@ -83,7 +83,7 @@ def read_job_file(path: Path) -> JobFile:
 
 
 def located(error: StokerError, file: JobFile | None) -> StokerError:
-    """The same refusal, each mistake with the line of the file that it comes from."""
+    """A refusal, each mistake with the line of the file that it comes from."""
     if file is None or not isinstance(error, BadSpec | NotReady):
         return error
     found = sorted(((_line_in(file, v), v) for v in error.violations), key=lambda pair: pair[0])
@@ -92,7 +92,7 @@ def located(error: StokerError, file: JobFile | None) -> StokerError:
 
 
 def _line_in(file: JobFile, violation: Violation) -> int:
-    """Its line in the file; 0: it is of no line, such as what is wrong with a flag."""
+    """The line of a field in the file; 0: it is of no line, such as what is wrong with a flag."""
     return 0 if violation.field.startswith("--") else file.line(violation)
 
 
@@ -189,7 +189,7 @@ def _mangled(text: str) -> str:
 
 
 def _true_form(text: str) -> str:
-    """The same text with the lost lines put back."""
+    """The text with the lost lines put back."""
     shown: list[str] = []
     role, indent, inside = "", "", False
     for line in text.splitlines():

@@ -21,7 +21,7 @@ def check_url(url: str) -> None:
 
 
 def authorization(token: str) -> dict[str, str]:
-    """The header that shows a token. What cannot stand in a header is no token, and is not quoted in any message."""
+    """The header that shows a token. What cannot stand in a header is not a token, and is not quoted in any message."""
     token = token.strip()
     if not (token.isascii() and token.isprintable()):
         raise e.Unauthenticated("the token holds characters that no token has", fix="copy it again from its file")

@@ -76,7 +76,7 @@ def _candidate(text: str) -> Candidate:
     machines, host = int(parts["machines"] or 1), parts["host"] or ""
     carrier = find_machine_type(host) if host else None
     if host and carrier is None:
-        raise BadSpec([Violation("--try", f"{host[:80]!r} is no machine type")], fix="see stoker machines")
+        raise BadSpec([Violation("--try", f"{host[:80]!r} is not a machine type")], fix="see stoker machines")
     if parts["what"].lower() == "cpu":
         if carrier is not None and carrier.accelerator:
             raise BadSpec([Violation("--try", f"{host} has accelerators built in: write {host} alone")])
@@ -124,14 +124,14 @@ def table_of(asked: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A part of a Job that is a table, or is not there. Raises BadSpec."""
     found = asked.get(name)
     if found is not None and not isinstance(found, dict):
-        raise BadSpec([Violation(name, f"{str(found)[:80]!r} is no table")])
+        raise BadSpec([Violation(name, f"{str(found)[:80]!r} is not a table")])
     return dict(found or {})
 
 
 def _machine(asked: Mapping[str, Any], candidate: Candidate) -> str:
     """The machine type: the candidate's, or the job's own, or the one most like it that can carry the accelerators.
 
-    What is no machine type stays as it is: the rules of a job say what is wrong with it.
+    What is not a machine type stays as it is: the rules of a job say what is wrong with it.
     """
     from stoker.hardware.explain import nearest_hosts
     from stoker.hardware.limits import valid_counts
@@ -246,7 +246,7 @@ class Probe:
         return "it told of no steps: in a loop of its own, call stoker.step(examples=…) once a step"
 
     def _end(self, job: str) -> None:
-        """Its machines are free when this returns, unless the server cannot be reached: then it is said how to free them."""
+        """End a candidate's job, so that its machines are free; where no server can be reached, say how to free them."""
         until = time.monotonic() + _END_SECONDS
         while True:
             try:

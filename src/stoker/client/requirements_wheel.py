@@ -51,7 +51,7 @@ def _unnamed(file: Path) -> tuple[list[str], list[str]]:
 def _problem(line: str) -> str:
     """What keeps a line out of a package's metadata; empty: nothing."""
     if not line.strip():
-        return "is no requirement"
+        return "is not a requirement"
     return problem_of(line) or ("is an option" if line.startswith("-") else "")
 
 

@@ -54,7 +54,7 @@ def _files(client: Any, project: str, job: str) -> Iterator[Mapping[str, Any]]:
 
 
 def digest(path: Path) -> str:
-    """The same for files of the same content. Of archives, such as .keras, .npz and PyTorch's, the times are left out."""
+    """A digest, the same for files of the same content. Times in archives (.keras, .npz, PyTorch's) are left out."""
     with path.open("rb") as file:
         if zipfile.is_zipfile(file):
             return _of_archive(file)

@@ -168,7 +168,7 @@ def submit(
 
 
 def _misspelt(name: str) -> str:
-    """That there is no such option, and the nearest that there is."""
+    """A message: there is no such option, and the nearest that there is."""
     near = get_close_matches(name, _READERS, 1)
     return f"stoker.submit has no option {name!r}" + (
         f"; did you mean {near[0]}?" if near else f"; there are {', '.join(_READERS)}"
@@ -191,7 +191,7 @@ def _program(value: Any) -> str | list[str] | Mapping[str, Any]:
         return value
     if isinstance(value, bytes | bytearray) or not isinstance(value, Iterable):
         hint = "give a script ('train.py'), a command (['python', 'train.py']), a config.yaml, or a Job as a dict"
-        raise a.Unfit(f"{a.shown(value)} is no program", hint)
+        raise a.Unfit(f"{a.shown(value)} is not a program", hint)
     return a.words(value)
 
 
@@ -232,12 +232,12 @@ def _command(program: Any, asked: dict[str, Any], progress: Progress) -> Job:
 
 
 def _check_words(words: list[str], folder: Path) -> None:
-    """Raise BadSpec for what is no program, before anything is packed."""
+    """Raise BadSpec for what is not a program, before anything is packed."""
     if not words or not words[0]:
         raise BadSpec([Violation("program", "is empty")])
     is_missing = len(words) == 1 and os.path.isdir(folder) and not os.path.exists(folder / words[0])
     if is_missing and " " in words[0]:
-        raise BadSpec([Violation("program", f"{words[0]!r} is no file; a command is a list: {words[0].split()}")])
+        raise BadSpec([Violation("program", f"{words[0]!r} is not a file; a command is a list: {words[0].split()}")])
     if is_missing and words[0].endswith((".py", ".sh")):
         raise BadSpec([Violation("program", f"there is no {words[0]} in {folder.absolute()}")])
 

@@ -13,7 +13,7 @@ def seconds_of(text: str) -> float:
     """`30m` → 1800. Raises ValueError that says how to write it."""
     found = _DURATION.fullmatch(text.strip().lower())
     if found is None:
-        raise ValueError(f"{text[:80]!r} is no duration: write 90s, 30m, 1h or 2d")
+        raise ValueError(f"{text[:80]!r} is not a duration: write 90s, 30m, 1h or 2d")
     return float(found[1]) * _SECONDS[found[2]]
 
 
@@ -31,5 +31,5 @@ def checkpoints_of(text: str) -> str:
     except ValueError as error:
         raise ValueError(f"auto, none, or a time: {error}") from None
     if not seconds:
-        raise ValueError("0 is no time between two checkpoints: write auto, none, or a time such as 10m")
+        raise ValueError("0 is not a time between two checkpoints: write auto, none, or a time such as 10m")
     return f"{seconds:g}"

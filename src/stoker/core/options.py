@@ -75,7 +75,7 @@ class Count:
         return int(text)
 
     def write(self, value: int) -> str:
-        """Its digits."""
+        """The digits of the number."""
         return str(value)
 
 
@@ -140,7 +140,7 @@ class Option:
 
     @property
     def spelling(self) -> str:
-        """Its flag: `--hang-timeout`."""
+        """The option's flag: `--hang-timeout`."""
         return f"--{self.flag or self.name.replace('_', '-')}"
 
 

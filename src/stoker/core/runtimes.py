@@ -80,7 +80,7 @@ def choose(runtime: str, python: str, here: Surroundings) -> Choice:
     asked = RUNTIMES.get(runtime)
     if asked is None:
         known = f"{next(iter(RUNTIMES))} to {list(RUNTIMES)[-1]}"
-        return Choice(problem=f"{runtime} is no runtime version that is known here: there are {known}", fix=path)
+        return Choice(problem=f"{runtime} is not a runtime version that is known here: there are {known}", fix=path)
     installed = here.installed()
     fitting = [found for found in asked.pythons if found in installed]
     if fitting:

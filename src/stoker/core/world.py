@@ -271,7 +271,7 @@ def _note_leaving(world: World, name: str) -> None:
 
 
 def _ran_unseen(job: Job, change: c.MoveJob) -> bool:
-    """Its chief was done before all the others were up: it has run, at the latest now."""
+    """Whether its chief was done before all the others were up: it has run, at the latest now."""
     return job.started_at is None and change.after is JobState.SUCCEEDED
 
 

@@ -79,11 +79,11 @@ class FakeEngine:
         return told
 
     def join(self, *nodes: Node) -> None:
-        """These nodes are there from now on."""
+        """Add nodes: they are there from now on."""
         self._nodes += nodes
 
     def leave(self, *names: str) -> None:
-        """These are there no more."""
+        """Take nodes away: they are there no more."""
         self._nodes = [node for node in self._nodes if node.name not in names]
 
     def render(self, launch: Launch) -> Request:

@@ -54,7 +54,7 @@ def replace(change: Change, made: Mapping[str, Make]) -> bool:
 
 @contextmanager
 def replaced_meanwhile(change: Change, made: Mapping[str, Make]) -> Iterator[Callable[[], None]]:
-    """The same for a while. Gives what puts the originals back, for who wants to do so before the end."""
+    """Replace names for a while. Gives what puts the originals back, for who wants to do so before the end."""
     found = _found(change, made) or {}
 
     def put_back() -> None:

@@ -47,7 +47,7 @@ def valid_counts(machine_type: str, accelerator: str) -> tuple[int, ...]:
 def derived_counts(
     machine_type: str, accelerator: str, *, scope: str = TRAINING, exceptions: bool = True
 ) -> tuple[int, ...]:
-    """The same by the rule; without `exceptions`, n accelerators serve n times what one does."""
+    """The counts by the rule; without `exceptions`, n accelerators serve n times what one does."""
     machine = find_machine_type(machine_type)
     if machine is None:
         return ()

@@ -62,7 +62,7 @@ def _no_common_zone(here: Sequence[str], accelerators: Sequence[str], region: st
 
 
 def _some(names: Sequence[str], region: str) -> str:
-    """These regions as a phrase, those of the same area as `region` first; of many, the first few and how many more."""
+    """Regions as a phrase, those of the same area as `region` first; of many, the first few and how many more."""
     area = regions()[region].area
     nearest = sorted(names, key=lambda name: (regions()[name].area != area, name))
     shown = nearest[:REGIONS_SHOWN]

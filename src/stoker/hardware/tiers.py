@@ -32,7 +32,7 @@ def find_tier(text: str) -> str | None:
 
 
 def tier_groups(tier: str) -> tuple[TierGroup, ...]:
-    """The groups of a ready-made tier; () for CUSTOM. Raises KeyError for what is no tier."""
+    """The groups of a ready-made tier; () for CUSTOM. Raises KeyError for what is not a tier."""
     return _tiers()[tier]
 
 
@@ -48,6 +48,6 @@ def _tiers() -> Mapping[str, tuple[TierGroup, ...]]:
 
 
 def find_role(text: str) -> str:
-    """The role meant, `master` being the chief; "" for what is no role."""
+    """The role meant, `master` being the chief; "" for what is not a role."""
     role = "chief" if text == "master" else text
     return role if role in ROLES else ""

@@ -114,7 +114,7 @@ class Queue:
         )
 
     def _standings(self, scheduler: Scheduler) -> list[Standing]:
-        """Those of the site, and those that it has no more while somebody is in them."""
+        """The queues of the site, and those that it has no more while somebody is in them."""
         usage, jobs = scheduler.state.usage, self._world.jobs.values()
         waiting = Counter(job.spec.queue for job in jobs if _waits(job))
         running = Counter(job.spec.queue for job in jobs if job.state is JobState.ACTIVE)

@@ -147,7 +147,7 @@ class Place:
             self._sandbox.note_processes(descendants())
 
     def _desert(self, connection: socket.socket) -> None:
-        """Its caller has hung up. What runs there is told so, and killed if it does not end."""
+        """End a shell whose caller has hung up: what runs there is told so, and killed if it does not end."""
         shell = self._shells[connection]
         self._close(connection)
         for process in _tree(shell):

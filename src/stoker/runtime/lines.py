@@ -20,7 +20,7 @@ _MOST_IN_MEMORY = 1000
 _ASK_AGAIN_SECONDS = 10.0
 _CHATTY_BATCH_BYTES = 1 << 14
 _CHATTY_PAUSE_SECONDS = 0.05
-_UNHEARD = "profile"  # what is found of a program that is looked into is no word of its own
+_UNHEARD = "profile"  # what is found of a program that is looked into is not a word of its own
 
 
 class Lines:
@@ -259,7 +259,7 @@ class Log:
         return data[:end], self._shipped_to + end, is_all
 
     def _whole_and_new(self, records: bytes, is_all: bool) -> "tuple[bytes, int, bool]":
-        """These and those in memory, without what a full disk has cut off or was shipped from memory; and the last number.
+        """What is on the disk and in memory, without what a full disk has cut off or was shipped; and the last number.
 
         And whether that is all: of many in memory some come at a time.
         """

@@ -70,7 +70,7 @@ class Found(NamedTuple):
 
     path: str  # empty: the top itself
     descriptor: int  # good until the next step of the walk
-    entries: Dict[str, os.stat_result]  # of what is no folder
+    entries: Dict[str, os.stat_result]  # of what is not a folder
     folders: List[str]  # those that are entered next; what is taken out is not
 
 

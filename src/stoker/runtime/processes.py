@@ -49,7 +49,7 @@ def descendants(of: Optional[int] = None) -> List[Process]:
 
 
 def _below(top: int) -> List[Process]:
-    """Those that parents name."""
+    """The processes below one, as parents name them."""
     found: List[Process] = []
     ask = [top]
     while ask:

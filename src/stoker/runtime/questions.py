@@ -16,7 +16,7 @@ _SIGNALS = {"TERM": signal.SIGTERM, "KILL": signal.SIGKILL}
 
 
 class Questions:
-    """Those of one replica."""
+    """The questions to one replica."""
 
     def __init__(
         self, ask_file: str, beat_folder: str, log: Log, replica: str, processes: Callable[[], List[int]]

@@ -267,7 +267,7 @@ class Sandbox:
         self._note({"processes": list(processes)})
 
     def note_namespace(self, told: int, outermost: int) -> int:
-        """The same where all are of one PID namespace, which bubblewrap has told: it lives as long as its first process.
+        """Note the one PID namespace of all, which bubblewrap has told: it lives as long as its first process.
 
         Returns that; 0 if bubblewrap has told nothing.
         """

@@ -33,7 +33,7 @@ class SiteFolder:
         query = f"?below={quote(below, safe='')}" if below else ""
         found = self._server.ask("GET", f"folders/{self._number}{query}").get("files")
         if not isinstance(found, dict):
-            raise Unreachable("the answer is no list of files")
+            raise Unreachable("the answer is not a list of files")
         return found
 
     def bring(self, path: str, file: IO[bytes], give_up: Callable[[], bool] = lambda: False) -> None:

@@ -33,7 +33,7 @@ _MOST_STUCK_SECONDS = 900.0  # and so long in all, while nothing can be sent
 
 
 class SiteFolders:
-    """Those of one replica."""
+    """The folders of one replica."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Those at the head of their kind: what is kept for them, and who may pass them."""
+"""The jobs at the head of their kind: what is kept for them, and who may pass them."""
 
 from __future__ import annotations
 

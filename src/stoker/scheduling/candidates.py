@@ -28,7 +28,7 @@ _MAY_GO = {
 
 
 class Candidates:
-    """Those whose places one that waits may have."""
+    """The attempts whose places a job that waits may have."""
 
     def __init__(self, state: SchedulerState, world: World, now: float) -> None:
         self._rules = state.rules
@@ -43,7 +43,7 @@ class Candidates:
         )  # when somebody who was left out because it will soon be over is to be looked at again
 
     def of(self, job: Job, amounts: Amounts, going: Collection[str]) -> dict[str, Attempt]:
-        """Those that may be stopped for this job, first victim first: who said so, who borrows, who resumes, the rest."""
+        """The attempts that may be stopped for this job, first victim first: who said so, who borrows, who resumes, the rest."""
         self.spared_until = math.inf
         found: dict[str, Attempt] = {}
         waiter = Facts(job, None, self._now, self._history)

@@ -54,7 +54,7 @@ class ExpectedEnds:
             del self._kin[kin.pool, kin.alike]
 
     def soonest(self, pool: str, now: float) -> Soonest:
-        """Those of a pool in order, until anything changes."""
+        """The ends of a pool in order, until anything changes."""
         return Soonest([kin for kin in self._kin.values() if kin.pool == pool], self._history, now)
 
 

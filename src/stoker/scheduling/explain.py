@@ -151,7 +151,7 @@ def over_monthly_budget(project: str, most: float, spent: float) -> Reason:
 
 
 def over_quota(queue: Queue, resource: str, *, is_lent: bool = False) -> Reason:
-    """Its queue holds all that it may. `is_lent`: it does not, but what is its own is lent."""
+    """The reason that its queue holds all that it may. `is_lent`: it does not, but what is its own is lent."""
     own = f"{queue.quotas[resource].nominal_milli / 1000:g}"
     if is_lent:
         return Reason(

@@ -136,7 +136,7 @@ class Free:
         return sorted(set.intersection(*per_group))
 
     def with_more(self, nodes: Iterable[Node]) -> Free:
-        """The same with these nodes besides, behind all that are there: their names begin with `~`."""
+        """What is free, with these nodes besides, behind all that are there: their names begin with `~`."""
         more = Free([*self.nodes, *nodes])
         size, devices = len(self.nodes), self.devices.shape[1]
         more.amounts[:, :size] = self.amounts

@@ -115,7 +115,7 @@ class History:
         return 2 * quantile * ran_seconds
 
     def remaining_seconds_of(self, jobs: Sequence[Job], ran_seconds: Numbers, quantile: float) -> Numbers | None:
-        """The same for many jobs that are alike: `ran_seconds`, and what is returned, one for each."""
+        """Remaining seconds of many jobs that are alike: `ran_seconds`, and what is returned, one for each."""
         runs = np.array(self.runs(jobs[0]))
         if not runs.size:
             return None

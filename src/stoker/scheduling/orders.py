@@ -64,7 +64,7 @@ class Orders:
         self._look_again = look_again
 
     def ordered_before(self, waiting: Iterable[str]) -> list[Job]:
-        """Those for whom machines are on their way, who came first first."""
+        """The jobs for which machines are on their way, who came first first."""
         found = [job for name in waiting if (job := self._world.jobs[name]).ordered is not None]
         return sorted(found, key=lambda job: (job.ordered.at if job.ordered else 0.0, job.id))
 

@@ -309,7 +309,7 @@ class Preempter:
     def _option_by_trial(
         self, job: Job, machine: Machine, node: int, candidates: Iterable[Attempt], cleared: Cleared
     ) -> _Option | None:
-        """The same where devices are shared, by taking the attempts away one by one."""
+        """An option where devices are shared, found by taking the attempts away one by one."""
         mark, victims = self._free.checkpoint(), list[Attempt]()
         here = np.array([node], dtype=np.intp)
         for attempt in candidates:

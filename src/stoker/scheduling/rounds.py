@@ -103,7 +103,7 @@ class Round:
         return self._found
 
     def _keep_promises(self) -> set[str]:
-        """Those for whom others have been stopped come first: what has become free for them is theirs.
+        """Place first the jobs for which others have been stopped: what has become free for them is theirs.
 
         Otherwise one that was stopped could take its own place back, if it stands before the one for which it was stopped.
         """
@@ -136,7 +136,7 @@ class Round:
         return handled
 
     def _keep_orders(self, handled: set[str]) -> set[str]:
-        """Those for whom machines are on their way come next: those that have come are theirs. Returns whom not to look at.
+        """Place next the jobs for which machines are on their way: those that have come are theirs. Returns whom not to look at.
 
         Of machines that were always there they have only what they had when it was their turn.
         """

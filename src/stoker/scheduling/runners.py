@@ -98,7 +98,7 @@ class Runners:
         return [attempt for _, attempt in self._all.get((queue, kind), ())]
 
     def grown(self, queue: str, kind: Kind) -> Iterator[str]:
-        """Those that have run for the quantum, first victim first."""
+        """The attempts that have run for the quantum, first victim first."""
         return (rank[2] for rank in self._ranked.get((queue, kind), ()))
 
     def standing(self, attempt: str) -> float:

@@ -65,7 +65,7 @@ class Shapes:
 
 
 def of_type(spec: JobSpec, accelerator: str) -> JobSpec:
-    """The same job, where it takes one of several types, with this one. What it does not take, it does not take now either."""
+    """A job that takes one of several types, with this one. What it does not take, it does not take now either."""
 
     def narrowed(group: Group) -> Group:
         machine = group.machine

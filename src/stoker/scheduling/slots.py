@@ -31,7 +31,7 @@ class Slots:
         self.is_limited = any(most)
 
     def copy_from(self, other: Slots) -> None:
-        """The same is taken as there. `other`: of the first of these nodes."""
+        """Take what is taken there. `other`: of the first of these nodes."""
         self._left[: len(other._left)] = other._left
 
     def any_on(self, among: NDArray[np.intp]) -> NDArray[np.bool_]:

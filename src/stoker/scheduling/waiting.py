@@ -52,7 +52,7 @@ class Waiting:
         return iter(self._places)
 
     def rekey(self, job: str, key: Key) -> None:
-        """Its key is this now."""
+        """Give a job another key."""
         self._versions[job] = self._version
         sharer, shape, entry = self._places[job]
         if key != entry[0]:

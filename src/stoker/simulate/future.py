@@ -170,7 +170,7 @@ class Future:
                 self._put(NodeSeen(node=replace(node, name=f"{name}-{node.name.rpartition('/')[2]}")))
 
     def _open(self, attempt: Attempt) -> None:
-        """Its replicas are up at once."""
+        """Open an attempt: its replicas are up at once."""
         up = tuple(replace(replica, seen=ReplicaState.UP) for replica in attempt.replicas)
         self._put(Open(attempt=replace(attempt, state=AttemptState.STARTING, replicas=up)))
         self._move(attempt.id, AttemptState.RUNNING)

@@ -210,7 +210,9 @@ def _job(row: Mapping[str, str | None], where: str) -> MuriJob:
     """The job of a row that was found at `where`."""
     texts = {column: row[column] or "" for column in COLUMNS}
     wrong = [
-        Violation(where, f"{column}: {texts[column]!r} is no whole number of {least} or more, and of 15 digits at most")
+        Violation(
+            where, f"{column}: {texts[column]!r} is not a whole number of {least} or more, and of 15 digits at most"
+        )
         for column, least in LEAST_VALUES.items()
         if not WHOLE_NUMBER.fullmatch(texts[column]) or int(texts[column]) < least
     ]

@@ -248,7 +248,7 @@ class LeastAttained:
         self._line.remove(work)
 
     def choose(self, running: Sequence[Work]) -> list[Work]:
-        """Those first in line who together need no more GPUs than there are."""
+        """The jobs first in line that together need no more GPUs than there are."""
         # 1. Who has reached a limit goes to the end of its new queue.
         for work in sorted(running, key=lambda work: work.index):
             queue = queue_of(work.executed_seconds * work.gpus)

@@ -118,7 +118,7 @@ _MACHINE = ("vcpus", "memory_gb", "accelerator", "accelerator_milli")
 
 
 def changed(nodes: Sequence[Node], added: Sequence[Node], removed: str) -> list[Node]:
-    """These nodes without some, and with others. What is not known of a new one is as it is on one like it. Raises NotFound."""
+    """Nodes without some, and with others. What is not known of a new one is as it is on one like it. Raises NotFound."""
     found = without_nodes(nodes, removed)
     for number, new in enumerate(added):
         node = replace(new, accelerator=_accelerator(new.accelerator, nodes))
@@ -130,7 +130,7 @@ def changed(nodes: Sequence[Node], added: Sequence[Node], removed: str) -> list[
 
 
 def without_nodes(nodes: Sequence[Node], text: str) -> list[Node]:
-    """These nodes without those named, or without so many of a shape (2x4xT4), the last by name first. Raises NotFound."""
+    """Nodes without those named, or without so many of a shape (2x4xT4), the last by name first. Raises NotFound."""
     left = list(nodes)
     for part in filter(None, (part.strip() for part in text.split(","))):
         count, matches = _which(part)

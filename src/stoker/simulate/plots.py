@@ -128,7 +128,7 @@ def lines(name: str, series: Sequence[Series], across: Axis, up: Axis, said: Cal
 
 
 def stairs(series: Series) -> Series:
-    """The same points, with steps between them instead of slopes."""
+    """Points, with steps between them instead of slopes."""
     points = [series.points[0]]
     for x, y in series.points[1:]:
         points += [(x, points[-1][1]), (x, y)]

@@ -96,7 +96,7 @@ class TwoReplays:
     preemptions_after: int
 
     def extremes(self, most: int = 5) -> tuple[list[Shift], list[Shift]]:
-        """Those that gain the most and those that lose the most."""
+        """The jobs that gain the most and those that lose the most."""
         ordered = sorted(self.shifts, key=lambda shift: (-shift.gain_seconds, shift.past.job.id))
         gain = [shift for shift in ordered[:most] if shift.gain_seconds > 0.5]
         return gain, [shift for shift in reversed(ordered[-most:]) if shift.gain_seconds < -0.5]

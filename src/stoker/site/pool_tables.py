@@ -35,7 +35,7 @@ def read_pools(table: Table, region: str, more_regions: Iterable[str]) -> dict[s
     for name in table.keys():
         one = table.table(name)
         if not POOL_NAME.fullmatch(name):
-            one.refuse("", "is no name of a pool: 1 to 40 lower-case letters, digits and '-', first a letter")
+            one.refuse("", "is not a name of a pool: 1 to 40 lower-case letters, digits and '-', first a letter")
         for pool in _read_pool(name, one, region, more_regions):
             if pool.name in pools:
                 one.refuse("", f"the pool {pool.name} is there already, as one of several zones: choose another name")
@@ -49,7 +49,7 @@ def read_budgets(table: Table) -> dict[str, Budget]:
     for project in table.keys():
         one = table.table(project)
         if not PROJECT_NAME.fullmatch(project):
-            one.refuse("", "is no name of a project")
+            one.refuse("", "is not a name of a project")
         budgets[project] = Budget(
             usd_per_hour=one.read("usd_per_hour", None, _maybe_number),
             usd_per_month=one.read("usd_per_month", None, _maybe_number),
@@ -180,7 +180,7 @@ def _unpriced(pool: Pool) -> str:
 def _accelerator(value: Any) -> str:
     found = find_accelerator(a_text(value))
     if found is None:
-        raise ValueError("is no accelerator; stoker accelerators lists them")
+        raise ValueError("is not an accelerator; stoker accelerators lists them")
     return found.name
 
 
@@ -190,13 +190,13 @@ def _maybe_number(value: Any) -> float | None:
 
 def _zone(value: Any) -> str:
     if not _ZONE.fullmatch(a_text(value)):
-        raise ValueError("is no zone: lower-case letters, digits and '-', such as us-west1-a")
+        raise ValueError("is not a zone: lower-case letters, digits and '-', such as us-west1-a")
     return str(value)
 
 
 def _zones(value: Any) -> list[str]:
     if not isinstance(value, list) or not value:
-        raise ValueError('is no list of zones, such as ["us-west1-a", "us-west1-b"]')
+        raise ValueError('is not a list of zones, such as ["us-west1-a", "us-west1-b"]')
     zones = [_zone(one) for one in value]
     if len(set(zones)) != len(zones):
         raise ValueError("names a zone twice")

@@ -29,7 +29,7 @@ def read_queues(table: Table, policies: Iterable[str], more_regions: Iterable[st
     for name in table.keys():
         one = table.table(name)
         if not QUEUE_NAME.fullmatch(name):
-            one.refuse("", "is no name of a queue: 1 to 63 lower-case letters, digits, '_' and '-'")
+            one.refuse("", "is not a name of a queue: 1 to 63 lower-case letters, digits, '_' and '-'")
         queues[name] = _read_queue(name, one, policies, more_regions)
     _check_cohorts(queues, table)
     return queues
@@ -51,7 +51,7 @@ def _read_queue(name: str, table: Table, policies: Iterable[str], more_regions: 
 def a_cohort(value: Any) -> str:
     """The name of a cohort."""
     if not _COHORT.fullmatch(a_text(value)):
-        raise ValueError("is no name of a cohort: 1 to 63 letters, digits, '_', '-' and '.'")
+        raise ValueError("is not a name of a cohort: 1 to 63 letters, digits, '_', '-' and '.'")
     return str(value)
 
 
@@ -125,7 +125,7 @@ def _device(name: str) -> str:
     hint = (
         f"use {either(near)}" if near else "stoker accelerators lists them; GPU is all of them together, CPU is vCPUs"
     )
-    raise ValueError(f"{name[:60]!r} is no accelerator, nor GPU or CPU; {hint}")
+    raise ValueError(f"{name[:60]!r} is not an accelerator, nor GPU or CPU; {hint}")
 
 
 def _check_cohorts(queues: Mapping[str, Queue], table: Table) -> None:

@@ -50,10 +50,10 @@ def read_file(path: Path, region: str = "") -> Site:
     """The rules that a file tells. `region`: one that is known beside those of the catalog."""
     try:
         if not path.is_file():
-            raise _unusable(path, "is no file" if path.exists() else "there is no such file")
+            raise _unusable(path, "is not a file" if path.exists() else "there is no such file")
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _unusable(path, "is no text in UTF-8") from None
+        raise _unusable(path, "is not text in UTF-8") from None
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror or error}") from None
     return parse_site(text, str(path), region)

@@ -135,14 +135,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def a_table(value: Any) -> Mapping[str, Any]:
     """A table."""
     if not isinstance(value, dict):
-        raise ValueError("is no table: give it a heading of its own in brackets, or write { key = value }")
+        raise ValueError("is not a table: give it a heading of its own in brackets, or write { key = value }")
     return value
 
 
 def a_text(value: Any) -> str:
     """A text."""
     if not isinstance(value, str):
-        raise ValueError("is no text: write it in quotes")
+        raise ValueError("is not text: write it in quotes")
     return value
 
 
@@ -160,7 +160,7 @@ def a_number(value: Any) -> float:
     except OverflowError:
         found = math.inf
     if not 0 <= found <= MOST:
-        raise ValueError(f"is no number from 0 to {MOST:g}")
+        raise ValueError(f"is not a number from 0 to {MOST:g}")
     return found
 
 
@@ -168,7 +168,7 @@ def a_count(value: Any) -> int:
     """A whole number, 0 or more."""
     found = a_number(value)
     if found != int(found):
-        raise ValueError(f"is no whole number; the nearest is {round(found)}")
+        raise ValueError(f"is not a whole number; the nearest is {round(found)}")
     return int(found)
 
 
@@ -188,7 +188,7 @@ def a_weight(value: Any) -> float:
     """A number above 0."""
     found = a_number(value)
     if found <= 0:
-        raise ValueError("is no weight: it is above 0, such as 1 or 2.5; a quota of 0 keeps a queue from running")
+        raise ValueError("is not a weight: it is above 0, such as 1 or 2.5; a quota of 0 keeps a queue from running")
     return found
 
 
@@ -197,7 +197,7 @@ def a_duration(value: Any) -> float:
     text = f"{value}s" if isinstance(value, int | float) and not isinstance(value, bool) else value
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)[ ]?([smhd])", text) if isinstance(text, str) else None
     if match is None:
-        raise ValueError('is no duration: give seconds, 0 or more, or "90s", "15m", "4h", "2d"')
+        raise ValueError('is not a duration: give seconds, 0 or more, or "90s", "15m", "4h", "2d"')
     found = float(match[1]) * _UNITS[match[2]]
     if found > LONGEST_SECONDS:
         raise ValueError(f"is longer than the longest, {LONGEST_SECONDS:g} seconds")

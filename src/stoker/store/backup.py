@@ -65,7 +65,7 @@ class Manifest:
 
     @property
     def summary(self) -> str:
-        """The same in words."""
+        """What a backup holds, in words."""
         found = self.counts
         words = f"{_many(found['jobs'], 'job')} ({found['live']} live), {_many(found['story'], 'event')}"
         words += f", {_many(found['logs'], 'log')}"

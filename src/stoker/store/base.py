@@ -122,11 +122,11 @@ class Store(Protocol):
         ...
 
     def unknown_jobs(self, jobs: Collection[str]) -> set[str]:
-        """Those of these ids that no job ever had here, be it one that was forgotten."""
+        """The ids that no job ever had here, be it one that was forgotten."""
         ...
 
     def unknown_attempts(self, attempts: Collection[str]) -> set[str]:
-        """Those of these ids that no attempt ever had here."""
+        """The ids that no attempt ever had here."""
         ...
 
     def last_moment(self) -> float:

@@ -83,7 +83,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def read_errors(uri: str) -> Iterator[None]:
-    """Turn what a file system says to a reader into our own errors: what is no regular file is none."""
+    """Turn what a file system says to a reader into our own errors: what is not a regular file is none."""
     try:
         yield
     except OSError as error:
@@ -148,7 +148,7 @@ class Files:
         return view
 
     def limited(self, buckets: Collection[str] | None) -> Files:
-        """The same for who is no admin: plain paths below the job folders only, and, if not None, these buckets only.
+        """The same for who is not an admin: plain paths below the job folders only, and, if not None, these buckets only.
 
         What was sent with a job may be named in any case, by its digest.
         """
@@ -286,7 +286,7 @@ class Files:
         """
         place = self.place(uri)
         if place.root is None:
-            raise _bad(f"{uri} is no folder of this machine")
+            raise _bad(f"{uri} is not a folder of this machine")
         name = place.name.strip("/")
         if place.root.path == Path("/"):
             name = real_path(f"/{name}").strip("/")

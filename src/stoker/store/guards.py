@@ -34,7 +34,7 @@ class Guard:
         )
 
     def postgresql(self) -> str:
-        """The same in PostgreSQL's. The write lock first: what another writes meanwhile is waited for, and seen."""
+        """The trigger in PostgreSQL's words. The write lock first: what another writes meanwhile is waited for, and seen."""
         row = "OLD" if self.event == "DELETE" else "NEW"
         return (
             f"CREATE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -44,7 +44,7 @@ class Guard:
         )
 
     def postgresql_trigger(self) -> str:
-        """That which calls its function."""
+        """The trigger that calls the guard's function."""
         return (
             f"CREATE TRIGGER {self.name} BEFORE {self.event} ON {self.table}"
             f" FOR EACH ROW EXECUTE FUNCTION {self.name}()"

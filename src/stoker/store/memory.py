@@ -231,12 +231,12 @@ class MemoryStore:
             return self._tables.read_attempt(attempt)
 
     def unknown_jobs(self, jobs: Collection[str]) -> set[str]:
-        """Those that no job ever had."""
+        """The ids that no job ever had."""
         with self._lock:
             return {job for job in jobs if job not in self._tables.jobs}
 
     def unknown_attempts(self, attempts: Collection[str]) -> set[str]:
-        """Those that no attempt ever had."""
+        """The ids that no attempt ever had."""
         with self._lock:
             return {attempt for attempt in attempts if attempt not in self._tables.attempts}
 

@@ -78,7 +78,7 @@ def verify(file: Path) -> Manifest:
 def restore(file: Path, home: Path, database: str, *, force: bool = False) -> tuple[Manifest, Path | None]:
     """Bring a backup back into a home, and into its database. Returns what it held, and where what was there has gone.
 
-    `database`: that home's setting. `force`: also where something is. Raises BadSpec for a file that is no whole backup,
+    `database`: that home's setting. `force`: also where something is. Raises BadSpec for a file that is not a whole backup,
     AlreadyExists or Unavailable for a place that cannot take it.
     """
     manifest = verify(file)
@@ -175,7 +175,7 @@ def _readable(file: Path) -> Iterator[None]:
     """Say of a file that cannot be read, or not to its end, that it is no backup."""
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):
-            raise BadSpec([Violation(str(file), "it is no file")], fix="name the file that stoker backup has made")
+            raise BadSpec([Violation(str(file), "it is not a file")], fix="name the file that stoker backup has made")
         yield
     except zlib.error as error:
         raise _bad(file, f"it is damaged: {error}") from error

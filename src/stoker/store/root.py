@@ -3,7 +3,7 @@
 To check a path and then to use it is a race: between the two a program swaps a folder for a link (renameat2 does so in one step),
 and the server, which may be root, opens what the link leads to. So the system is never given a path of more than one step. Each
 step is taken from the descriptor of the folder before it and follows no link; links that stay inside are followed here, by the
-same steps. What is opened is a regular file, and nobody waits for it: a FIFO is no file of anybody's.
+same steps. What is opened is a regular file, and nobody waits for it: a FIFO is not a file of anybody's.
 
 With way.py, this is all that opens what lies in a bucket or a job's directory (tests/security/test_one_opener.py).
 """
@@ -322,7 +322,7 @@ class Root:
     @contextmanager
     def _way(self, name: str, make: bool) -> Iterator[Way]:
         paths = () if self._held is not None else (self._real, str(self.path))
-        steps_of(name)  # what is no name is refused before anything is opened
+        steps_of(name)  # what is not a name is refused before anything is opened
         way = Way(name, self._top(make), paths, make, self._check_user, self._user)
         try:
             yield way

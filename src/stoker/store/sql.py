@@ -181,11 +181,11 @@ class SqlStore:
             return SqlRows(db).read_attempt(attempt)
 
     def unknown_jobs(self, jobs: Collection[str]) -> set[str]:
-        """Those that no job ever had."""
+        """The ids that no job ever had."""
         return self._unknown(q.KNOWN_JOBS, jobs)
 
     def unknown_attempts(self, attempts: Collection[str]) -> set[str]:
-        """Those that no attempt ever had."""
+        """The ids that no attempt ever had."""
         return self._unknown(q.KNOWN_ATTEMPTS, attempts)
 
     def _unknown(self, known: sa.Select[tuple[str]], ids: Collection[str]) -> set[str]:

@@ -37,7 +37,7 @@ def test_a_home_goes_into_a_file_and_comes_back(cli: Cli, tmp_path: Path) -> Non
     assert (tmp_path / "new/job-users.json").exists()
     for words in (("--check",), ("--to", str(tmp_path / "another"))):
         refused = cli("restore", str(folder), *words)
-        assert refused.code != 0 and "it is no file" in refused.err
+        assert refused.code != 0 and "it is not a file" in refused.err
     assert not (tmp_path / "another").exists()
 
 

@@ -62,7 +62,7 @@ def test_the_pools_are_those_of_the_servers_site_file(cli: Cli) -> None:
         (("--provider", "aws", "--region", "us-west-2"), "pools.cpu8: needs `instance"),
         (("--provider", "kuberay", "--zone", "us-west1-a"), "--zone means nothing to kuberay"),
         (("--provider", "gcp", "--select-by", "pool"), "--select-by means nothing to gcp"),
-        (("--provider", "kuberay", "--name", "Über"), "'Über' is no name"),
+        (("--provider", "kuberay", "--name", "Über"), "'Über' is not a name"),
         (("--provider", "lambda"), "'lambda' is not one of 'aws', 'azure', 'gcp', 'kuberay'"),
         (("--provider", "gcp", "--project-id", "p", "--zone", "us-west1-b"), "no pool is in us-west1-b"),
     ],

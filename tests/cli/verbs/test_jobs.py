@@ -61,7 +61,7 @@ def test_a_module_that_is_not_in_the_package_is_refused_before_anything_is_sent(
 
 
 def test_a_package_that_cannot_be_installed_fails_the_job_with_the_installers_words(served: Cli) -> None:
-    (served.folder / "broken-1.0.tar.gz").write_bytes(b"this is no archive")
+    (served.folder / "broken-1.0.tar.gz").write_bytes(b"this is not an archive")
     ran = served(*SUBMIT, "broken_package", "--packages", "broken-1.0.tar.gz", "--module-name", "x.y", "--stream-logs")
     assert ran.code == 1 and "broken-1.0.tar.gz is not a readable package" in ran.err
 
@@ -187,7 +187,7 @@ def test_a_list_of_some_in_another_order(served: Cli) -> None:
     assert listed("--queue=default", "--label=team") == ["c_3", "a_2", "b_1"]
     assert served("list", "--project", "some", "--user", "nobody").err == "no job passes\n"
     for flag, told in (
-        ("--state=lost", "LOST is none; there are QUEUED"),
+        ("--state=lost", "LOST is not a state; there are QUEUED"),
         ("--sort-by=colour", "'colour' is no field; there are jobId"),
         ("--filter=colour=red", "no field 'colour' to filter by; there are createTime"),
         ("--since=soon", "write 90s"),

@@ -298,7 +298,7 @@ def test_a_checkpoint_of_another_optimizer(folder: Path) -> None:
 
 
 class Counts(torch.nn.Linear):
-    """Has a state that is no tensor."""
+    """Has a state that is not a tensor."""
 
     count = 0
 

@@ -57,7 +57,7 @@ class TestSlurm(TraceContract):
             ("1-01:00:00", "a day", "Elapsed is 'a day', not"),
             ("mem=64G", "mem=lots", "mem is 'lots', not a size"),
             ("gres/gpu=2", "gres/gpu=two", "gres/gpu is 'two', not a number"),
-            ("cpu=8,gres", "cpu,gres", "is no list of resources"),
+            ("cpu=8,gres", "cpu,gres", "is not a list of resources"),
             ("2025-01-02T09:00:30", "2025-01-01T07:00:00", "End is 2025-01-01T07:00:00, before Start"),
             ("train-7", "a|b", "16 fields, where the header has 15"),
         ],

@@ -156,7 +156,9 @@ def _options(provider: str, takes: frozenset[str], given: Mapping[str, Any]) -> 
                 f"--{name.replace('_', '-')} means nothing to {provider}", click.get_current_context()
             )
     if not CLUSTER_NAME.fullmatch(options["name"]):
-        raise refused("--name", f"{options['name'][:60]!r} is no name: at most 30 of a-z, 0-9 and '-', a letter first")
+        raise refused(
+            "--name", f"{options['name'][:60]!r} is not a name: at most 30 of a-z, 0-9 and '-', a letter first"
+        )
     return {"ray_version": _ray_here(), "python_version": platform.python_version(), **options}
 
 

@@ -37,7 +37,7 @@ def command(unset: bool, project: str | None, as_json: bool) -> None:
 
 
 def _variables(project: str) -> Mapping[str, str]:
-    """Their values, for the server that is configured, or this home's own."""
+    """The values of the variables, for the server that is configured, or this home's own."""
     from stoker.client.connection import address_of
 
     session.client().status()  # started, if it does not run; and the token is the right one

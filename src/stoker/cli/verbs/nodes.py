@@ -216,7 +216,7 @@ def remove(names: tuple[str, ...], force: bool) -> None:
 
     def give_back(name: str) -> None:
         host = hosts.remove(name, by_force=force)
-        show.done(f"{host.name} is no node any more")
+        show.done(f"{host.name} is no longer a node")
 
     is_done = for_each(names, give_back)
     if is_done and not _host_names():
@@ -273,7 +273,7 @@ def _list(as_json: bool) -> None:
     show.table(["NAME", *(["HOST"] if hosts else []), *headers], rows)
     for host in hosts:
         if not any(host.is_node(node["name"]) and node["state"] == "UP" for node in nodes):
-            show.warn(f"{host.name} is no node now: stoker nodes check {host.name} says why")
+            show.warn(f"{host.name} is not a node now: stoker nodes check {host.name} says why")
     for node in nodes:
         if node["cordon"]:
             show.note(f"{node['name']}: {_cordon(node)}")

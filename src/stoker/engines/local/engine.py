@@ -192,7 +192,7 @@ class LocalEngine:
         }
 
     def attempts(self) -> Collection[str]:
-        """Those that have a folder."""
+        """The attempts that have a folder."""
         return list(attempts_in(self._runs))
 
     def put_away(self, attempts: Collection[str], folder: Path) -> set[str]:

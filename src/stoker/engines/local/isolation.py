@@ -168,7 +168,7 @@ class Isolation:
         return self._user(owner) if self.level == 2 else None
 
     def _sorted(self, folders: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Those in Stoker's home, and the others."""
+        """The paths in Stoker's home, and the others."""
         opened = [self._opened(self._where(folder)) for folder in folders]
         home = os.path.realpath(self.home)
         return [f for f in opened if _is_in(f, home)], [f for f in opened if not _is_in(f, home)]

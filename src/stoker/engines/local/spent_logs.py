@@ -38,7 +38,7 @@ class SpentLogs:
         self._runs_now = False
 
     def add(self, folders: Iterable[Folder]) -> None:
-        """These replicas have ended; their supervisors may still be there for a moment."""
+        """Note that replicas have ended; their supervisors may still be there for a moment."""
         found = [folder for folder in folders if os.path.exists(folder.log_file)]
         with self._lock:
             self._waiting.extend(found)

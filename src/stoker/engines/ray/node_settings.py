@@ -11,7 +11,7 @@ from stoker.core.launch import Launch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """The same for all nodes. What a node can do of it, it finds out itself (runtime/isolation.py)."""
+    """Settings that are the same for all nodes. What a node can do of it, it finds out itself (runtime/isolation.py)."""
 
     isolation: str = "0"  # the setting: auto, 0, 1 or 2
     inherited: tuple[str, ...] = ()

@@ -90,12 +90,12 @@ class Processes(NodeProvider):  # type: ignore[misc]  # Ray has no types
                 self._write(node_id, {**known, "tags": {**known["tags"], **tags}})
 
     def internal_ip(self, node_id: str) -> str:
-        """Its address."""
+        """The address of the node."""
         host = self._gcs_address.rpartition(":")[0] if node_id == HEAD else self._read(node_id).get("address", "")
         return str(host)
 
     def external_ip(self, node_id: str) -> str:
-        """Its address: there is no outside."""
+        """The address of the node: there is no outside."""
         return self.internal_ip(node_id)
 
     def create_node(self, node_config: Mapping[str, Any], tags: Mapping[str, str], count: int) -> None:

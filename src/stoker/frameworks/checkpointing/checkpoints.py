@@ -38,7 +38,7 @@ class Checkpoint(NamedTuple):
 
 
 class Checkpoints:
-    """Those of one program."""
+    """The checkpoints of one program."""
 
     look_seconds = 0.02  # how often it may be looked for what another process has handed in
     is_remote = (
@@ -182,7 +182,7 @@ def _folders(folder: str) -> Iterator[str]:
 
 
 def proof(path: str, *, sync: bool = True) -> List[Any]:
-    """Its size and hash, once it is on the disk."""
+    """A file's size and hash, once it is on the disk."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         if sync:

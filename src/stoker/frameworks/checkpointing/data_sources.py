@@ -42,7 +42,7 @@ class Source:
         }
 
     def put_back(self, state: Dict[str, Any]) -> None:
-        """Its own state as it was; chance stays where it is."""
+        """Put the source's own state back as it was; chance stays where it is."""
         for generator, its in zip(self._generators, state["generators"]):
             generator.set_state(its)
         for sampler, its in zip(self._samplers, state["samplers"]):

@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Loops:
-    """Those of one State."""
+    """The loops of one State."""
 
     def __init__(self, parts: Dict[str, Any], folder: str, variables: Mapping[str, str]) -> None:
         """`parts`: by name, as the program gives them. `folder`: of the checkpoints; empty: nothing is saved."""

@@ -28,7 +28,7 @@ from .site_file_system import site_system
 
 
 class StoredCheckpoints(Checkpoints):
-    """Those of one program, below a URL. Errors of a bucket are OSErrors here."""
+    """The checkpoints of one program, below a URL. Errors of a bucket are OSErrors here."""
 
     look_seconds = 1.0
     is_remote = True  # by a library with threads, which Python ends before ours
@@ -176,7 +176,7 @@ def _writer_of(draft: str) -> str:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """These libraries log tracebacks of what they raise as well."""
+    """Silence libraries that log tracebacks of what they raise as well."""
     found = [logging.getLogger(name) for name in ("gcsfs", "s3fs", "adlfs")]
     before = [logger.disabled for logger in found]
     for logger in found:
@@ -209,6 +209,6 @@ def _opened(url: str) -> "tuple[Any, str]":
 
 
 def checkpoints_at(place: str) -> Checkpoints:
-    """Those in a folder, below a URL, or in a folder that lies elsewhere."""
+    """The checkpoints in a folder, below a URL, or in a folder that lies elsewhere."""
     is_elsewhere = "://" in place or site_system(place, os.environ) is not None
     return StoredCheckpoints(place) if is_elsewhere else Checkpoints(place)

@@ -25,7 +25,7 @@ _MOST_BATCHES = 512
 
 
 class Keeping:
-    """Those of one State."""
+    """The checkpoints of one State."""
 
     def __init__(self, parts: Dict[str, Any], folder: str, variables: Mapping[str, str]) -> None:
         """`parts`: by name, as the program gives them. `folder`: of the checkpoints; empty: nothing is saved."""

@@ -38,7 +38,7 @@ def measure(keras: Any) -> None:
 
 
 class Steps:
-    """Those of one process."""
+    """The steps of one process."""
 
     def __init__(self, keras: Any, meter: Meter) -> None:
         self._keras = keras
@@ -308,7 +308,7 @@ class Data:
         return found
 
     def _of(self, dataset: Any) -> Any:
-        """The same data, timed: made once, for tracing it costs more than it does."""
+        """Data, timed: made once, for tracing it costs more than it does."""
         if id(dataset) not in self._timed:
             began = time.perf_counter()
             try:

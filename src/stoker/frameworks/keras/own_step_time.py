@@ -12,7 +12,7 @@ from stoker.frameworks.metrics.meter import Meter
 
 
 class Own:
-    """That of one process."""
+    """The own time of one process's steps."""
 
     def __init__(self, tensorflow: Any, strategy: Any, meter: Meter) -> None:
         self._tensorflow = tensorflow
@@ -23,7 +23,7 @@ class Own:
         meter.own = self._take
 
     def watched(self, dataset: Any) -> Any:
-        """The same data; how long they take to be read is noted."""
+        """Data of which it is noted how long they take to be read is noted."""
         tensorflow = self._tensorflow
 
         def note(seconds: Any) -> bool:

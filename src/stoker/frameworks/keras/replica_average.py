@@ -129,7 +129,7 @@ class Average:
         return told
 
     def averaged(self, gradients: List[Any]) -> List[Any]:
-        """Those of all replicas. What some variable has none of stays None."""
+        """The averages of all replicas. What some variable has none of stays None."""
         context = self._tensorflow.distribute.get_replica_context()
         if context is None or context.num_replicas_in_sync == 1:
             return gradients

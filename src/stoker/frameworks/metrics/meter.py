@@ -245,7 +245,7 @@ def _new_meter() -> Optional[Meter]:
 
 
 def _events() -> Optional[EventFile]:
-    """Those of the chief, in the job's directory, if that is a folder here: each attempt is a run."""
+    """The chief's event file, in the job's directory, if that is a folder here: each attempt is a run."""
     folder = os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
     if not folder or "://" in folder or not cluster_of(os.environ).is_chief:
         return None

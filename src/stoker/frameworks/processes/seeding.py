@@ -14,7 +14,7 @@ numpy: Any = import_module("numpy") if find_spec("numpy") else None  # PyTorch c
 
 
 def begin_alike(cluster: Cluster, torch: Any = None) -> None:
-    """The same chance in all processes, so that what a program draws (a split of its data, first weights) is the same in all."""
+    """Seed all processes alike, so that what a program draws (a split of its data, first weights) is the same in all."""
     seed = cluster.seed % (1 << 32)
     random.seed(seed)
     if numpy is not None:

@@ -132,7 +132,7 @@ class Share:
         return self.last_was_whole and is_of_training and self.evaluates()
 
     def note(self, is_whole: bool, batch_size: int, loader: int, data: int) -> None:
-        """That data are read now, by everybody all of them or a share. `data`: their id."""
+        """Note that data are read now, by everybody all of them or a share. `data`: their id."""
         self.last_was_whole, self._last_data = is_whole, data
         self.was_looked_at |= is_whole and not self._model.can_train()
         if not is_whole:
@@ -274,7 +274,7 @@ class Part:
 
 
 def _sum_of(indices: Any) -> int:
-    """The same for the same indices, whatever holds them. What is neither number nor text is not told apart."""
+    """A sum that is the same for the same indices, whatever holds them. What is neither number nor text is not told apart."""
     numpy: Any = import_module("numpy") if find_spec("numpy") else None
     if numpy is not None:
         try:

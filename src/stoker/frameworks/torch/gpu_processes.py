@@ -145,7 +145,7 @@ class Others:
         self._has_ended = False  # this one, or all because of one
 
     def start(self) -> None:
-        """The same command once more for each, and somebody who waits for it."""
+        """Start the program's command once more for each GPU, and somebody who waits for it."""
         for number, environment in enumerate(self._environments, start=1):
             is_there = threading.Event()
             threading.Thread(target=self._run, args=(number, environment, is_there), daemon=True).start()

@@ -300,7 +300,9 @@ class Loop:
         low, high = total.clone(), total.clone()
         self._together.all_reduce(low, op=self._together.ReduceOp.MIN)
         self._together.all_reduce(high, op=self._together.ReduceOp.MAX)
-        is_alike = torch.allclose(low, high, rtol=1e-6, atol=1e-12, equal_nan=True)  # what is no number is so for all
+        is_alike = torch.allclose(
+            low, high, rtol=1e-6, atol=1e-12, equal_nan=True
+        )  # what is not a number is so for all
         in_step = count if is_alike else 1
         if not self._steps or in_step != count:
             note = self._rates.note(optimizer.param_groups[0], rate)

@@ -30,7 +30,7 @@ def measure(torch: Any) -> None:
 
 
 class Steps:
-    """Those of one process."""
+    """The optimizer steps of one process."""
 
     def __init__(self, torch: Any, meter: Meter) -> None:
         self._torch = torch
@@ -225,7 +225,7 @@ def size_of(batch: Any, depth: int = 0) -> int:
     if type(batch) not in (list, tuple, dict):
         try:
             return int(batch.shape[0])
-        except Exception:  # it is no tensor; or one of which only its own library knows what can be asked
+        except Exception:  # it is not a tensor; or one of which only its own library knows what can be asked
             pass
     if depth < _DEEPEST and isinstance(batch, (list, tuple, dict, Mapping)):
         for part in batch.values() if isinstance(batch, (dict, Mapping)) else batch:

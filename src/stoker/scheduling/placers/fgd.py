@@ -91,7 +91,7 @@ class _Gradient:
         row.scores[nodes] = _levels(gains[np.arange(len(nodes)), best])
 
     def _less(self, rooms: Rooms, row: Row, rests: NDArray[Any], devices: int) -> Rooms:
-        """These rooms with one replica in each, on so many devices that have so much left."""
+        """Rooms with one replica in each, on so many devices that have so much left."""
         enough, wastes, each = self._typical.has_enough, self._typical.wastes, row.machine.milli_of_each
         after = rests - each
         return Rooms(

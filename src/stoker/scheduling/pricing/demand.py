@@ -47,7 +47,7 @@ class Demand:
 
     @classmethod
     def of(cls, specs: Iterable[JobSpec]) -> Demand:
-        """That of jobs that are all known and count alike."""
+        """The demand of jobs that are all known and count alike."""
         weights: Counter[Ask] = Counter()
         for spec in specs:
             for group in spec.groups:

@@ -33,7 +33,7 @@ class Rooms:
     wasted: NDArray[np.int64]  # thousandths on devices that have not
 
     def pick(self, rows: Indices) -> Rooms:
-        """The same of some of the nodes, each as often as it is named."""
+        """The rooms of some of the nodes, each as often as it is named."""
         return Rooms(self.vcpus_milli[rows], self.idle[rows], self.enough[rows], self.wasted[rows])
 
 

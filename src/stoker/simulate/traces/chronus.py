@@ -25,7 +25,7 @@ class Chronus:
         return has_columns(head, self.columns)
 
     def read(self, source: Source) -> Trace:
-        """Its `user` is a virtual cluster. A best-effort job has no deadline; of several deadlines the first counts."""
+        """A trace of Chronus: `user` is a virtual cluster; of several deadlines the first counts."""
         notes = ["times are scaled by an unstated amount"]
         return assemble(source, Table(source, self.columns).collect(_job), notes=notes)
 

@@ -58,9 +58,9 @@ def _entries(source: Source) -> list[Any]:
         where = Violation(f"{source.name}:{error.lineno}", f"is no JSON: {error.msg}")
         raise BadSpec([where], fix="download the file again") from None
     except (RecursionError, ValueError) as error:
-        raise BadSpec([Violation(source.name, f"is no job log: {error}")], fix="download the file again") from None
+        raise BadSpec([Violation(source.name, f"is not a job log: {error}")], fix="download the file again") from None
     if not isinstance(entries, list):
-        raise BadSpec([Violation(source.name, "is no list of jobs")], fix="name the file cluster_job_log")
+        raise BadSpec([Violation(source.name, "is not a list of jobs")], fix="name the file cluster_job_log")
     return entries
 
 
@@ -72,7 +72,7 @@ def _job(entry: object, calendar: Calendar) -> TraceJob:
     submitted_at = calendar.seconds("submitted_time", _text(log, "submitted_time"))
     attempts = log.get("attempts")
     if not isinstance(attempts, list):
-        raise Wrong("attempts is no list")
+        raise Wrong("attempts is not a list")
     run_seconds, gpus, nodes = 0.0, 0, 0
     for attempt in attempts:
         run_seconds += _ran(_mapping(attempt, "an attempt"), calendar)
@@ -111,12 +111,12 @@ def _machines(attempt: Mapping[str, Any]) -> list[int]:
     """How many GPUs an attempt had on each machine."""
     detail = attempt.get("detail") or []
     if not isinstance(detail, list):
-        raise Wrong("detail is no list")
+        raise Wrong("detail is not a list")
     found = []
     for machine in detail:
         gpus = _mapping(machine, "a machine").get("gpus") or []
         if not isinstance(gpus, list):
-            raise Wrong("gpus is no list")
+            raise Wrong("gpus is not a list")
         found.append(len(gpus))
     return [gpus for gpus in found if gpus]
 

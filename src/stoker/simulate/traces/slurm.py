@@ -121,7 +121,7 @@ def _resources(text: str) -> Mapping[str, str]:
         return {}
     pairs = [part.rpartition("=")[::2] for part in text.split(",")]
     if not all(key and value for key, value in pairs):
-        raise Wrong(f"{text[:80]!r} is no list of resources such as cpu=8,gres/gpu=2,mem=64G")
+        raise Wrong(f"{text[:80]!r} is not a list of resources such as cpu=8,gres/gpu=2,mem=64G")
     return dict(pairs)
 
 

@@ -142,7 +142,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "9 Python 2.7 with 2.1": (a_job_body(pythonVersion="2.7", runtimeVersion="2.1"), "python_version"),
     "9 Python 3.7 with 1.14": (a_job_body(runtimeVersion="1.14"), "python_version"),
     "9 Python 3.9": (a_job_body(pythonVersion="3.9"), "python_version"),
-    "9 a runtime that is no version": (a_job_body(runtimeVersion="latest"), "runtime_version"),
+    "9 a runtime that is not a version": (a_job_body(runtimeVersion="latest"), "runtime_version"),
     "10 no zone has them all": (
         custom(
             masterConfig=accelerators(1, T4),
@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "region",
     ),
     "11 a wait of 1799s": (a_job_body(scheduling={"maxWaitTime": "1799s"}), "scheduling.max_wait_time"),
-    "11 a wait that is no duration": (a_job_body(scheduling={"maxWaitTime": "2h"}), "scheduling.max_wait_time"),
+    "11 a wait that is not a duration": (a_job_body(scheduling={"maxWaitTime": "2h"}), "scheduling.max_wait_time"),
     "11 no running time": (a_job_body(scheduling={"maxRunningTime": "0s"}), "scheduling.max_running_time"),
     "11 a priority of 1001": (a_job_body(scheduling={"priority": 1001}), "scheduling.priority"),
     "11 a priority of -1": (a_job_body(scheduling={"priority": -1}), "scheduling.priority"),

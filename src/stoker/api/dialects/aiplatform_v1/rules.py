@@ -128,7 +128,7 @@ def half_an_hour(value: Any, whole: Whole, site: SiteRules) -> Iterable[str]:
 
 
 def version(text: str) -> tuple[int, int] | None:
-    """`2.11` → (2, 11); None for what is no version."""
+    """`2.11` → (2, 11); None for what is not a version."""
     match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", text)
     return (int(match[1]), int(match[2])) if match else None
 

@@ -28,7 +28,7 @@ _Answers = dict[int | str, dict[str, Any]]
 _REFUSALS: Mapping[int, tuple[str, str, str]] = {
     400: (
         "INVALID_ARGUMENT",
-        "Field: gpu_type Error: 't5' is no accelerator",
+        "Field: gpu_type Error: 't5' is not an accelerator",
         "INVALID_ARGUMENT: the request is wrong; FAILED_PRECONDITION: it cannot be carried out as things are.",
     ),
     401: ("UNAUTHENTICATED", "no token was shown", "No token, or not this server's."),
@@ -77,7 +77,7 @@ def _refusal(status: int, name: str, message: str, when: str) -> dict[str, Any]:
     if status in _HINTS:
         error["hint"] = _HINTS[status]
     if status == 400:
-        found = {"field": "gpu_type", "description": "'t5' is no accelerator"}
+        found = {"field": "gpu_type", "description": "'t5' is not an accelerator"}
         details = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [found]}
         error |= {"where": "gpu_type", "details": [details]}
     content = {"schema": schema_of(ErrorAnswer), "example": {"error": error}}

@@ -91,7 +91,7 @@ def _missing_notes(site: Services, job: Job) -> list[str]:
 
 
 def _missing(site: Services, uri: str) -> str:
-    """That a path of a bucket is not there, with the nearest that is; empty where it is, or where nobody knows."""
+    """A note that a path of a bucket is not there, with the nearest that is; empty where it is, or where nobody knows."""
     try:
         place = site.files.place(uri)
         if place.root is None or place.root.is_file(place.name) or place.root.is_folder(place.name):
@@ -106,7 +106,7 @@ def _missing(site: Services, uri: str) -> str:
 
 
 def _runtime_notes(site: Services, job: Job) -> list[str]:
-    """That a runtime version was asked for, and something else runs it."""
+    """Notes that a runtime version was asked for, and something else runs it."""
     program = job.spec.program
     if not program.runtime:
         return []

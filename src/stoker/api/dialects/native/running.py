@@ -11,7 +11,7 @@ from stoker.engines.base import Engine
 
 
 def running(site: Services, job: str) -> tuple[Attempt, list[str], Engine]:
-    """Its attempt, the names of the replicas that are up, and who can ask them. Raises Conflict if there are none."""
+    """A job's attempt, the names of the replicas that are up, and who can ask them. Raises Conflict if there are none."""
     attempt = site.store.job(job).attempt
     is_live = attempt is not None and attempt.state is not AttemptState.ENDED
     up = [r for r in attempt.replicas if r.seen is ReplicaState.UP] if attempt is not None and is_live else []

@@ -108,7 +108,7 @@ def _devices(spec: JobSpec) -> int:
 
 
 def _is_like(spec: JobSpec, other: JobSpec) -> bool:
-    """The same program on the same kind of hardware; it may be more of it."""
+    """Whether it is the same program on the same kind of hardware; it may be more of it."""
     return (spec.pool == "") == (other.pool == "") and _trained(spec) == _trained(other)
 
 

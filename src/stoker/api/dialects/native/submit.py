@@ -187,7 +187,9 @@ def _accelerator(asked: RunRequest) -> str:
     for text in asked.gpu_type.replace("|", ",").strip(",").split(","):
         found = find_accelerator(text)
         if found is None:
-            unknown.append(Violation("gpu_type", f"{text[:80]!r} is no accelerator; stoker accelerators lists them"))
+            unknown.append(
+                Violation("gpu_type", f"{text[:80]!r} is not an accelerator; stoker accelerators lists them")
+            )
         else:
             choices.append(found.name)
     if unknown:

@@ -85,7 +85,7 @@ def _call(part: Message) -> Call:
 
 
 def _plain(header: object) -> str:
-    """A header in ASCII and on one line: it goes back into the answer. One that is neither is no text to the parser."""
+    """A header in ASCII and on one line: it goes back into the answer. One that is neither is not text to the parser."""
     return " ".join(str(header).encode("ascii", "replace").decode().split())
 
 
@@ -94,7 +94,7 @@ async def _answer(request: Request, call: Call) -> Response:
     try:
         url = urlsplit(call.url)
     except ValueError as error:
-        return error_response(BadSpec([Violation("body", f"{call.url[:80]!r} is no address: {error}")]))
+        return error_response(BadSpec([Violation("body", f"{call.url[:80]!r} is not an address: {error}")]))
     if not url.path.startswith(_OPEN) or "media" in parse_qs(url.query).get("alt", ()):
         return error_response(Unimplemented(f"{call.method} {call.url[:80]} as a part of a batch"))
     kept = [(name, text) for name, text in call.headers if name not in (b"host", b"authorization", b"content-length")]

@@ -101,7 +101,7 @@ def _headers(found: Object) -> dict[str, str]:
 
 
 def _unpacked_headers(found: Object) -> dict[str, str]:
-    """Its length is not known before, and there are no ranges of it."""
+    """Headers of unpacked content: its length is not known before, and there are no ranges of it."""
     return {name: text for name, text in _headers(found).items() if name not in ("Accept-Ranges", "Content-Encoding")}
 
 

@@ -14,7 +14,7 @@ _CONTENT_RANGE = re.compile(r"bytes\s+(?:(\d{1,18})-(\d{1,18})|\*)/(?:(\d{1,18})
 def read_range(header: str, size: int) -> tuple[int, int] | None:
     """The bytes that are wanted of a file, as first and end; None: all. Raises BadRange for bytes that it does not have.
 
-    What is no range, or several, is ignored, as HTTP has it: who asks gets all.
+    What is not a range, or several, is ignored, as HTTP has it: who asks gets all.
     """
     match = _RANGE.fullmatch(header.strip())
     if match is None or not (match[1] or match[2]):

@@ -77,7 +77,7 @@ def foreign_place(pools: Sequence[Pool], options: Options, cloud: str, example: 
 def _in_zone(pools: Sequence[Pool], zone: str, *, only: bool = True) -> Place:
     """The pools of a zone of Google's. `only`: those that are elsewhere are left out, not refused."""
     if not _ZONE_OF_GOOGLE.fullmatch(zone):
-        raise refused("--zone", f"{zone[:60]!r} is no zone of Google's, such as us-west1-a")
+        raise refused("--zone", f"{zone[:60]!r} is not a zone of Google's, such as us-west1-a")
     region = zone.rpartition("-")[0]
     there = [pool for pool in pools if pool.zone == zone or (not pool.zone and pool.region in ("", region))]
     elsewhere = [pool for pool in pools if pool not in there]

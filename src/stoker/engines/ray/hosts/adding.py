@@ -61,7 +61,7 @@ class Hosts:
         where jobs run, on one that is a node already: they are started again.
         """
         if _NO_NAME.search(host.name):
-            raise EngineError(f"{host.name!r} is no name", fix="letters, digits, dots and hyphens: --name box2")
+            raise EngineError(f"{host.name!r} is not a name", fix="letters, digits, dots and hyphens: --name box2")
         if not packages.ray_version():
             raise EngineError("Ray is not installed here", fix="pip install 'stoker[ray]'")
         with Ssh(host.destination, host.ssh_config) as ssh:
@@ -100,7 +100,7 @@ class Hosts:
         return self.add(self._book.host(name), by_force=by_force)
 
     def remove(self, name: str, *, by_force: bool = False) -> Host:
-        """It is no node any more, and nothing of Stoker is left there. Raises Conflict if jobs run there, unless `by_force`.
+        """It is no longer a node, and nothing of Stoker is left there. Raises Conflict if jobs run there, unless `by_force`.
 
         By force, one that cannot be reached is forgotten.
         """
@@ -209,7 +209,7 @@ class Hosts:
             self._warn(f"{host.name}: it ends when {user} logs out → as root there: loginctl enable-linger {user}")
         elif kept == "keep":
             self._warn(
-                f"{host.name}: it has no systemd for {found['user']} and no cron: after a reboot it is no node until you run"
+                f"{host.name}: it has no systemd for {found['user']} and no cron: after a reboot it is not a node until you run"
                 f" there: setsid {found['home']}/.local/share/stoker-node/keep </dev/null >/dev/null 2>&1 &"
             )
 

@@ -34,7 +34,7 @@ class Host:
 
 
 class HostBook:
-    """Those of one home."""
+    """The hosts of one home."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / _NAME

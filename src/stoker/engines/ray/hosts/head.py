@@ -191,4 +191,4 @@ def _free_port(host: str) -> int:
             except OSError:
                 continue
             return int(probe.getsockname()[1])
-    raise EngineError(f"{host} is no address of this machine", fix="name one: stoker nodes add --address IP")
+    raise EngineError(f"{host} is not an address of this machine", fix="name one: stoker nodes add --address IP")

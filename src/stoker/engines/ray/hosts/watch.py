@@ -73,7 +73,7 @@ class HostWatch:
             *survey.unreached(seen, places),
         ]
         if not problems and not self._is_up(host.address):
-            return [f"{host.name} is no node now; stoker nodes check {host.name} says why"]
+            return [f"{host.name} is not a node now; stoker nodes check {host.name} says why"]
         return [f"{host.name}: {problem.what}; {problem.fix}" for problem in problems]
 
     def _look_for_ever(self) -> None:

@@ -110,7 +110,7 @@ def _put_back(name: str, value: Any, state: Any) -> Any:
 
 
 def as_bytes(value: Any) -> bytes:
-    """The same for the same, in one process. Raises what pickle raises, for what it cannot take."""
+    """Bytes that are the same for what is the same, in one process. Raises what pickle raises, for what it cannot take."""
     return pickle.dumps(value)
 
 

@@ -150,7 +150,7 @@ class TorchParts:
 
 
 def digest_of(models: Dict[str, Any]) -> int:
-    """The same for models whose tensors have the same names and shapes."""
+    """A digest, the same for models whose tensors have the same names and shapes."""
     known = [(n, name, _shape(its)) for n, model in models.items() for name, its in model.state_dict().items()]
     return zlib.crc32(repr(sorted(known)).encode())
 

@@ -79,7 +79,7 @@ def is_trained(value: Any) -> bool:
 
 
 def variables_of(value: Any) -> List[Any]:
-    """Its variables; of one that is a variable, itself. Empty: it has none."""
+    """The variables of an object; of one that is a variable, itself. Empty: it has none."""
     if callable(getattr(value, "assign", None)) and hasattr(value, "shape"):
         return [value]
     found = getattr(value, "variables", None)

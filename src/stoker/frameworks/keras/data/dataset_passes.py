@@ -35,7 +35,7 @@ def is_generator(data: Any) -> bool:
 
 
 class Passes(Course):
-    """Those of one call of `fit`, counted in steps. Keras takes it for the dataset, and iterates over it for each."""
+    """The passes over the data of one call of `fit`, counted in steps. Keras iterates over it for each."""
 
     backend = "tensorflow"
 

@@ -55,7 +55,7 @@ class Course:
         """So many of this epoch are done, in this attempt."""
 
     def end_epoch(self) -> None:
-        """Its steps are over."""
+        """End the epoch: its steps are over."""
 
     def stand_in(self) -> ContextManager[None]:
         """Within it `fit` takes this course."""

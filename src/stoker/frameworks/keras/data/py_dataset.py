@@ -104,7 +104,7 @@ def first_of(data: Any) -> Any:
 
 
 def inputs_of(data: Any) -> Any:
-    """Those of that batch, without what is to be learned from them."""
+    """The inputs of a batch, without what is to be learned from them."""
     batch = first_of(data)
     return batch[0] if isinstance(batch, tuple) else batch
 

@@ -64,7 +64,7 @@ class TensorflowResume(Resume):
         return tuple(self._nest.map_structure(lambda part: part[:1], part) for part in given)
 
     def settle(self, model: Any) -> None:
-        """They always can."""
+        """Nothing: TensorFlow's readers can always go on."""
 
     def _read(self, model: Any, variable: Any) -> Any:
         raw = variable if callable(variable.value) else variable.value

@@ -286,7 +286,7 @@ class Resume(ABC):
         model._symbolic_build(data_batch=batch)
 
     def _inner(self, model: Any) -> List[Any]:
-        """Those that step: not what scales the loss for one."""
+        """The optimizers that step: not what scales the loss for one."""
         return [getattr(optimizer, "inner_optimizer", optimizer) for optimizer in optimizers_of(self._keras, model)]
 
     def _kinds(self, model: Any) -> List[str]:

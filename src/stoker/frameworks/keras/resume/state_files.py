@@ -40,7 +40,7 @@ def staged(
 
 
 def values(found: Checkpoint, shapes: List[Tuple[int, ...]], optimizers: List[str]) -> Iterator[Any]:
-    """Those of the variables, one after the other. Raises Refused at once if they are of another model.
+    """The values of the variables, one after the other. Raises Refused at once if they are of another model.
 
     `shapes`: of the program's variables. `optimizers`: their kinds.
     """

@@ -10,7 +10,7 @@ from .words import Time, says
 
 
 class Interrupted(TypedDict):
-    """That a job's program gets a signal."""
+    """A signal that a job's program gets."""
 
     at: Annotated[float, says(f"When. {Time}", 1795190400.0)]
     replicas: Annotated[list[str], says("Whose processes get it.", ["worker-0"])]

@@ -14,7 +14,7 @@ class Error(TypedDict):
 
     code: Annotated[int, says("The HTTP status.", 400)]
     status: Annotated[str, says("Its name, for programs.", "INVALID_ARGUMENT")]
-    message: Annotated[str, says("What is wrong, for people.", "Field: gpu_type Error: 't5' is no accelerator")]
+    message: Annotated[str, says("What is wrong, for people.", "Field: gpu_type Error: 't5' is not an accelerator")]
     where: NotRequired[Annotated[str, says("The field that it is about, if it is about one.", "gpu_type")]]
     hint: NotRequired[Annotated[str, says("What to do, where there is something.", "stoker accelerators lists them")]]
     details: NotRequired[
@@ -25,7 +25,7 @@ class Error(TypedDict):
                 [
                     {
                         "@type": "type.googleapis.com/google.rpc.BadRequest",
-                        "fieldViolations": [{"field": "gpu_type", "description": "'t5' is no accelerator"}],
+                        "fieldViolations": [{"field": "gpu_type", "description": "'t5' is not an accelerator"}],
                     }
                 ],
             ),

@@ -10,7 +10,7 @@ from .words import says
 
 
 class Asked(TypedDict):
-    """That a job is looked into."""
+    """A look into a job that was asked for."""
 
     id: Annotated[str, says("By which what was found is asked for.", "1795190400-3f2a1b")]
     replicas: Annotated[list[str], says("Those that run, and will tell.", ["chief-0", "worker-0"])]

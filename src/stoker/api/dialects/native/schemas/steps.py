@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from .words import Time, says
 
 _UNKNOWN = "null where it is not known"
-_VALUES = "What it has reported, by name. What is no number is a word: nan, inf or -inf."
+_VALUES = "What it has reported, by name. What is not a number is a word: nan, inf or -inf."
 
 
 class Point(TypedDict):
