@@ -6,6 +6,7 @@ import functools
 import os
 from typing import Any, Callable, List, Optional
 
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.processes.cluster import Cluster
 from stoker.frameworks.processes.rank_files import elsewhere, is_alone_with
 from stoker.frameworks.replaced import CHIEF_SAVES, replace
@@ -38,7 +39,7 @@ def throw_away(keras: Any) -> None:
 
 def _thrown_away(save: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(save)
-    def stand_in(model: Any, filepath: Any, *args: Any, **words: Any) -> None:
+    def stand_in(model: Model, filepath: Any, *args: Any, **words: Any) -> None:
         if not is_alone_with(filepath):
             filepath = os.path.join(elsewhere(), os.path.basename(os.fspath(filepath)) or "model")
         save(model, filepath, *args, **words)

@@ -10,13 +10,14 @@ import functools
 import re
 from typing import Any, Callable, Dict, List
 
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.messages import Refused
 from stoker.frameworks.replaced import BUILD, replace
 
 _OPTIMIZER = re.compile(r"(?:optimizer|optim|opt)_?(.+)|(.*?)_?(?:optimizer|optim|opt)", re.IGNORECASE)
 
 
-def optimizers_of(keras: Any, model: Any) -> List[Any]:
+def optimizers_of(keras: Any, model: Model) -> List[Any]:
     """All that a model has: those that train in two ways have more than one."""
     kinds = [
         keras.optimizers.Optimizer,
@@ -33,7 +34,7 @@ def mend_build(keras: Any, tensorflow: Any) -> None:
 
 
 def _builds(keras: Any, tensorflow: Any) -> Callable[..., None]:
-    def build(model: Any, iterator: Any = None, data_batch: Any = None) -> None:
+    def build(model: Model, iterator: Any = None, data_batch: Any = None) -> None:
         if model._distribute_strategy is None:
             return
         if type(model).call is keras.Model.call:
@@ -52,7 +53,7 @@ def _builds(keras: Any, tensorflow: Any) -> Callable[..., None]:
     return build
 
 
-def _build_by_kind(tensorflow: Any, model: Any, iterator: Any) -> bool:
+def _build_by_kind(tensorflow: Any, model: Model, iterator: Any) -> bool:
     """Build a model by what is known of its batches: their shapes and types. Returns whether that was enough."""
     try:
         spec = tensorflow.nest.map_structure(_of_a_replica, iterator._distributed_dataset.element_spec)
@@ -67,7 +68,7 @@ def _of_a_replica(value: Any) -> Any:
     return getattr(value, "_value_specs", getattr(value, "values", (value,)))[0]
 
 
-def build_optimizers(keras: Any, model: Any) -> None:
+def build_optimizers(keras: Any, model: Model) -> None:
     """Make the variables of a composed model's optimizers. Raises Refused where it is not to be seen what they are for."""
     found = {name: one for name, one in vars(model).items() if isinstance(one, keras.optimizers.Optimizer)}
     if len(found) > 1:

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, List
 
 from stoker.frameworks import verification
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.messages import Refused
 from stoker.frameworks.processes.cluster import Cluster
 from stoker.frameworks.processes.learning_rates import Rates
@@ -79,7 +80,7 @@ class Shared:
         signature = inspect.signature(evaluate)
 
         @functools.wraps(evaluate)
-        def evaluate_whole(model: Any, *args: Any, **words: Any) -> Any:
+        def evaluate_whole(model: Model, *args: Any, **words: Any) -> Any:
             bound = signature.bind(model, *args, **words)
             for name in ("x", "y", "sample_weight"):
                 if bound.arguments.get(name) is not None:
@@ -93,7 +94,7 @@ class Shared:
         distribution = self._keras.distribution
 
         @functools.wraps(predict)
-        def predict_alone(model: Any, *args: Any, **words: Any) -> Any:
+        def predict_alone(model: Model, *args: Any, **words: Any) -> Any:
             together = distribution.distribution()
             kept = [(variable, variable._value, variable._layout) for variable in model.variables]
             try:

@@ -8,6 +8,7 @@ import math
 from typing import Any, Callable, Dict, Optional
 
 from stoker.frameworks import verification
+from stoker.frameworks.keras.protocols import Model, Optimizer
 from stoker.frameworks.messages import Refused, say
 from stoker.frameworks.metrics.meter import meter
 from stoker.frameworks.processes.cluster import Cluster
@@ -101,7 +102,7 @@ class Fit:
 
     # The batch
 
-    def _scale_batch(self, model: Any, asked: Dict[str, Any]) -> None:
+    def _scale_batch(self, model: Model, asked: Dict[str, Any]) -> None:
         """As many examples for each replica as the program would give one device, and so the fewer steps."""
         count = self._count
         data: Any = asked.get("x")
@@ -134,7 +135,7 @@ class Fit:
         if asked.get("steps_per_epoch"):
             asked["steps_per_epoch"] = -(-asked["steps_per_epoch"] // count)
 
-    def _check_last(self, model: Any, examples: int, batch: int) -> None:
+    def _check_last(self, model: Model, examples: int, batch: int) -> None:
         """Raise Refused for BatchNorm where the last batch of an epoch has none for some replica. `examples`: 0: not known."""
         last, count = examples % batch, self._count
         if not last or -(-last // count) * (count - 1) < last:
@@ -151,7 +152,7 @@ class Fit:
         signature = inspect.signature(method)
 
         @functools.wraps(method)
-        def stand_in(model: Any, *args: Any, **words: Any) -> Any:
+        def stand_in(model: Model, *args: Any, **words: Any) -> Any:
             bound = signature.bind(model, *args, **words)
             if self._is_dataset(bound.arguments.get("x")):
                 bound.arguments["x"] = by_examples(self._tensorflow, bound.arguments["x"])
@@ -197,7 +198,7 @@ class Fit:
         return [*callbacks, FirstStep()]
 
 
-def _iterations(model: Any) -> Optional[int]:
+def _iterations(model: Model) -> Optional[int]:
     """How many steps the optimizer has counted. None: not one by one, or in a way that is not ours to mend.
 
     Where an epoch's length is not known beforehand, TensorFlow finds its end within a step, which then is no step but counted.
@@ -209,7 +210,7 @@ def _iterations(model: Any) -> Optional[int]:
     return int(counted.numpy()) if hasattr(counted, "numpy") else None
 
 
-def _rate_of(optimizer: Any) -> float:
+def _rate_of(optimizer: Optimizer) -> float:
     try:
         return float(optimizer.learning_rate)
     except (TypeError, ValueError, AttributeError):

@@ -6,6 +6,7 @@ import functools
 import inspect
 from typing import Any, Callable, Dict, List
 
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.replaced import FIT, replace
 
 STAGES = ("serve", "distribute", "resume", "measure")
@@ -16,7 +17,7 @@ is what trains in the end."""
 class Call:
     """One call of `fit`, on its way through the stages, which change what is `asked`."""
 
-    def __init__(self, model: Any, bound: inspect.BoundArguments) -> None:
+    def __init__(self, model: Model, bound: inspect.BoundArguments) -> None:
         self.model = model
         self.bound = bound
         self.data: Any = bound.arguments.get("x")  # as the program gives them
@@ -48,7 +49,7 @@ def _stand_in(fit: Callable[..., Any], stages: Dict[str, Stage]) -> Callable[...
     signature = inspect.signature(fit)
 
     @functools.wraps(fit)
-    def stand_in(model: Any, *args: Any, **words: Any) -> Any:
+    def stand_in(model: Model, *args: Any, **words: Any) -> Any:
         try:
             bound = signature.bind(model, *args, **words)
         except TypeError:  # Keras says better what is wrong with it

@@ -15,6 +15,7 @@ import time
 from typing import Any, Callable, Dict, Optional
 
 from stoker.frameworks import verification
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.messages import say
 from stoker.frameworks.metrics.meter import Meter, meter
 from stoker.frameworks.processes.cluster import cluster_of
@@ -66,7 +67,7 @@ class Steps:
             if self._data is not None:
                 self._data.end()
 
-    def _batch(self, model: Any, asked: Dict[str, Any]) -> int:
+    def _batch(self, model: Model, asked: Dict[str, Any]) -> int:
         """How many examples a step of this process has; 0: that is not known yet."""
         data: Any = asked.get("x")
         size: Optional[int] = None
@@ -80,7 +81,7 @@ class Steps:
         strategy = type(getattr(model, "distribute_strategy", None)).__name__
         return (size or 0) // (cluster_of(os.environ).processes if strategy in _SEVERAL_WORKERS else 1)
 
-    def _callback(self, model: Any, batch: int) -> Any:
+    def _callback(self, model: Model, batch: int) -> Any:
         strategy = getattr(model, "distribute_strategy", None)
         is_scheduled = "ParameterServer" in type(strategy).__name__
         if hasattr(model, "distribute_strategy") and not is_scheduled:  # on TensorFlow
@@ -116,7 +117,7 @@ class Epochs:
     """One call of `fit`, by what Keras calls at its events."""
 
     def __init__(
-        self, meter: Meter, data: Optional[Data], model: Any, batch: int, *, is_scheduled: bool = False
+        self, meter: Meter, data: Optional[Data], model: Model, batch: int, *, is_scheduled: bool = False
     ) -> None:
         """`is_scheduled`: steps are handed out to others, and done by the end of the epoch: there they are told at once."""
         self._is_scheduled = is_scheduled
@@ -197,7 +198,7 @@ class Epochs:
             self._batch = examples or self._batch
 
 
-def _steps_at_once(model: Any) -> int:
+def _steps_at_once(model: Model) -> int:
     """`steps_per_execution`; in Keras 2 a variable, which may be on several devices."""
     found: Any = getattr(model, "steps_per_execution", 1)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from stoker.frameworks.keras.protocols import Model, Optimizer
 from stoker.frameworks.metrics.meter import Meter
 
 
@@ -42,11 +43,11 @@ class Own:
             return dataset
         return found.with_options(dataset.options()) if found.element_spec == dataset.element_spec else dataset
 
-    def timed(self, model: Any, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def timed(self, model: Model, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """A `train_step` that is looked at while TensorFlow traces it."""
 
         def train_step(data: Any) -> Any:
-            optimizer: Any = model.optimizer
+            optimizer: Optimizer = model.optimizer
             if optimizer is None or getattr(model, "jit_compile", False) is True:
                 return step(data)  # XLA has no clock
             apply = optimizer.apply_gradients

@@ -12,6 +12,7 @@ import os
 from typing import Any, Callable, Dict, Optional, Sequence
 
 from stoker.frameworks import verification
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.messages import STOPPED_EXIT_CODE, Refused, say
 from stoker.frameworks.processes.cluster import Cluster
 from stoker.frameworks.replaced import SERVED, replace
@@ -61,7 +62,7 @@ class Served:
             signature = inspect.signature(original)
 
             @functools.wraps(original)
-            def called(model: Any, *args: Any, **words: Any) -> Any:
+            def called(model: Model, *args: Any, **words: Any) -> Any:
                 bound = signature.bind(model, *args, **words)
                 change(model, bound.arguments)
                 return self._answered(lambda: original(*bound.args, **bound.kwargs))
@@ -77,14 +78,14 @@ class Served:
             say(f"a parameter server is gone, and the weights with it: {str(error).splitlines()[0]}")
             raise SystemExit(STOPPED_EXIT_CODE) from None
 
-    def _compiled(self, model: Any, asked: Dict[str, Any]) -> None:
+    def _compiled(self, model: Model, asked: Dict[str, Any]) -> None:
         """Each example is looked at once when it evaluates, where Keras can: it makes the loss anew, from its name."""
         loss = asked.get("loss")
         is_known = isinstance(loss, str) or type(loss).__module__.startswith(self._keras.__name__ + ".")
         if is_known and not asked.get("loss_weights"):
             asked.setdefault("pss_evaluation_shards", "auto")
 
-    def _fitted(self, model: Any, asked: Dict[str, Any]) -> None:
+    def _fitted(self, model: Model, asked: Dict[str, Any]) -> None:
         if asked.get("class_weight"):
             raise Refused("class_weight is not known to parameter servers", "give sample_weight to fit")
         if asked.get("validation_split"):
@@ -118,7 +119,7 @@ class Served:
         asked["x"] = self._own_order(rows if shuffles else batches, length, batch if shuffles else 0)
         asked["callbacks"] = self._callbacks(asked.get("callbacks"), batch if has_arrays else 0)
 
-    def _evaluated(self, model: Any, asked: Dict[str, Any]) -> None:
+    def _evaluated(self, model: Model, asked: Dict[str, Any]) -> None:
         _keep_quiet(asked)
         batch, steps = asked.pop("batch_size", None) or _DEFAULT_BATCH, asked.pop("steps", None)
         parts = [asked.pop(name, None) for name in ("x", "y", "sample_weight")]
@@ -144,7 +145,7 @@ class Served:
         return found.batch(batch, drop_remainder=True) if batch else found
 
     def _looked_at(
-        self, model: Any, parts: Sequence[Any], batch: int, steps: Optional[int]
+        self, model: Model, parts: Sequence[Any], batch: int, steps: Optional[int]
     ) -> "tuple[Any, Optional[int]]":
         """What it evaluates on, and in how many steps, if Keras is to be told them."""
         data = parts[0] if self._is_dataset(parts[0]) else self._rows(parts).batch(batch)

@@ -12,6 +12,7 @@ import threading
 from typing import Any, Callable, Dict, List, Optional
 from weakref import WeakSet
 
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.replaced import AVERAGES, Make, replace
 
 
@@ -113,7 +114,7 @@ class Average:
         """Whether this is no step of ours, or one of tf_keras whose loss is a sum."""
         return bool(getattr(self._step, "adds_up", True))
 
-    def stepped(self, model: Any, examples: Optional[Any], step: Callable[[], Any]) -> Any:
+    def stepped(self, model: Model, examples: Optional[Any], step: Callable[[], Any]) -> Any:
         """Do a step of one replica. `examples`: how many it has, as a tensor; None: that is not known."""
         self._step.examples = examples
         losses = self._tensorflow.nest.flatten(getattr(model, "loss", None))
@@ -152,7 +153,7 @@ class Average:
         *reduced, count = context.all_reduce(tensorflow.distribute.ReduceOp.SUM, [*weighted, examples])
         return [_times(tensorflow, one, 1.0 / count) for one in reduced]
 
-    def _average_statistics(self, model: Any) -> None:
+    def _average_statistics(self, model: Model) -> None:
         """What BatchNorm has seen, for each replica sees its own: all evaluate alike then, and one copy of them is saved."""
         tensorflow = self._tensorflow
         context = tensorflow.distribute.get_replica_context()

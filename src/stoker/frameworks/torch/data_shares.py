@@ -19,6 +19,7 @@ from stoker.frameworks.checkpointing.rng import draw_alike, drawing_alike
 from stoker.frameworks.messages import Refused
 from stoker.frameworks.processes.cluster import Cluster
 from stoker.frameworks.replaced import TORCH_DATA, replace
+from stoker.frameworks.torch.protocols import Loader, Module
 
 from .dataset_size import watch_size
 
@@ -30,9 +31,9 @@ class Model(Protocol):
 
     def can_train(self) -> bool: ...  # there is an optimizer
 
-    def has_all(self, module: Any) -> bool: ...  # that some optimizer steps
+    def has_all(self, module: Module) -> bool: ...  # that some optimizer steps
 
-    def has_some(self, module: Any) -> bool: ...
+    def has_some(self, module: Module) -> bool: ...
 
 
 class Share:
@@ -72,7 +73,7 @@ class Share:
         signature = inspect.signature(begin)
 
         @functools.wraps(begin)
-        def begin_shared(loader: Any, *args: Any, **words: Any) -> None:
+        def begin_shared(loader: Loader, *args: Any, **words: Any) -> None:
             bound = signature.bind(loader, *args, **words)
             self._replace(bound.arguments)
             begin(*bound.args, **bound.kwargs)
@@ -83,7 +84,7 @@ class Share:
         share = self
 
         @functools.wraps(read)
-        def read_shared(loader: Any) -> Any:
+        def read_shared(loader: Loader) -> Any:
             if isinstance(loader.dataset, Stream):
                 dataset = loader.dataset
                 is_whole = dataset.begin(share.evaluates(), lambda: share.seed)
@@ -96,7 +97,7 @@ class Share:
         share = self
 
         @functools.wraps(train)
-        def train_noted(module: Any, mode: bool = True) -> Any:
+        def train_noted(module: Module, mode: bool = True) -> Any:
             share._depth += 1
             try:
                 return train(module, mode)

@@ -28,6 +28,7 @@ from stoker.frameworks.processes.learning_rates import Rates
 from stoker.frameworks.processes.rank_files import save_elsewhere
 from stoker.frameworks.processes.seeding import begin_alike, is_aside
 from stoker.frameworks.replaced import TORCH_AVERAGE, replace
+from stoker.frameworks.torch.protocols import Module, Optimizer, Parameter
 
 from .data_shares import Share
 from .source_checks import check_devices
@@ -149,7 +150,7 @@ class Loop:
         loop = self
 
         @functools.wraps(add)
-        def add_together(optimizer: Any, group: Any) -> None:
+        def add_together(optimizer: Optimizer, group: Any) -> None:
             add(optimizer, group)
             *others, added = optimizer.param_groups
             loop._rates.scale_group(added, others)
@@ -180,7 +181,7 @@ class Loop:
         loop = self
 
         @functools.wraps(unscale)
-        def unscale_together(self: Any, optimizer: Any) -> Any:
+        def unscale_together(self: Any, optimizer: Optimizer) -> Any:
             loop._average(optimizer)
             return unscale(self, optimizer)
 
@@ -190,7 +191,7 @@ class Loop:
         loop = self
 
         @functools.wraps(step)
-        def step_together(self: Any, optimizer: Any, *args: Any, **words: Any) -> Any:
+        def step_together(self: Any, optimizer: Optimizer, *args: Any, **words: Any) -> Any:
             loop._average(optimizer)
             try:
                 return step(self, optimizer, *args, **words)
@@ -226,7 +227,7 @@ class Loop:
 
         return stand_in
 
-    def _before_step(self, optimizer: Any, args: Any, words: Any) -> None:
+    def _before_step(self, optimizer: Optimizer, args: Any, words: Any) -> None:
         if is_aside():
             return
         if (len(args) > 1 and args[1] is not None) or words.get("closure") is not None:
@@ -241,7 +242,7 @@ class Loop:
             )
         self._average(optimizer)
 
-    def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
+    def _after_step(self, optimizer: Optimizer, args: Any, words: Any) -> None:
         if is_aside():
             return
         self._averaged.discard(id(optimizer))
@@ -249,7 +250,7 @@ class Loop:
             self._look(optimizer)
         self._steps += 1
 
-    def _average(self, optimizer: Any) -> None:
+    def _average(self, optimizer: Optimizer) -> None:
         """Replace its gradients by the average of all processes. One that is missing here counts as zeros, if others have it."""
         if id(optimizer) in self._averaged:
             return
@@ -278,7 +279,7 @@ class Loop:
                     elif count:
                         parameter.grad.copy_(part.view_as(parameter))
 
-    def _look(self, optimizer: Any) -> None:
+    def _look(self, optimizer: Optimizer) -> None:
         """After the first step, and now and then: whether all have the same parameters, and each its own data."""
         torch, count = self._torch, self._cluster.processes
         if not self._share.was_read and self._share.was_looked_at:
@@ -308,17 +309,17 @@ class Loop:
             note = self._rates.note(optimizer.param_groups[0], rate)
             verification.tell(self._cluster, "averaged gradients", count, in_step, self._share.batch_size, note)
 
-    def has_all(self, module: Any) -> bool:
+    def has_all(self, module: Module) -> bool:
         """Whether it has all that some optimizer steps: a teacher, or the frozen part of a model, has not."""
         ids = set(map(id, module.parameters()))
         return any({id(p) for p in _parameters(optimizer)} <= ids for optimizer in self._optimizers.values())
 
-    def has_some(self, module: Any) -> bool:
+    def has_some(self, module: Module) -> bool:
         """Whether it has anything that an optimizer steps."""
         ids = set(map(id, module.parameters()))
         return any(id(p) in ids for optimizer in self._optimizers.values() for p in _parameters(optimizer))
 
-    def _share_buffers(self, module: Any) -> None:
+    def _share_buffers(self, module: Module) -> None:
         """Statistics such as BatchNorm's are each process's own; when the model is evaluated, all use those of the first.
 
         So they do for a copy of a model that is averaged over time.
@@ -341,13 +342,13 @@ def _is_done_already(*_: Any, **__: Any) -> None:
     )
 
 
-def _parameters(optimizer: Any) -> List[Any]:
+def _parameters(optimizer: Optimizer) -> List[Parameter]:
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
 
 def _refuses_another(begin: Any) -> Any:
     @functools.wraps(begin)
-    def begin_refused(model: Any, *args: Any, **words: Any) -> None:
+    def begin_refused(model: Module, *args: Any, **words: Any) -> None:
         raise Refused(
             "a library of the program's distributes it, too (DistributedDataParallel), which was not to be seen beforehand",
             "say --distribute none: the variables that it needs for that are set",

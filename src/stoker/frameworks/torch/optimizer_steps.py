@@ -18,6 +18,7 @@ from stoker.frameworks.messages import say
 from stoker.frameworks.metrics.meter import Meter, length_of, meter
 from stoker.frameworks.processes.seeding import is_aside
 from stoker.frameworks.replaced import TORCH_STEPS, replace
+from stoker.frameworks.torch.protocols import Loader, Optimizer
 
 _DEEPEST = 4  # of structures in a batch
 
@@ -88,7 +89,7 @@ class Steps:
         before, after, clock = self._hears(self._before_read), self._hears(self._after_read), time.perf_counter
 
         @functools.wraps(read_next)
-        def read_timed(loader: Any) -> Any:
+        def read_timed(loader: Loader) -> Any:
             before(loader)
             at = clock()
             batch = read_next(loader)
@@ -102,7 +103,7 @@ class Steps:
         before, began, clock = self._hears(self._before_read), self._hears(self._after_begin), time.perf_counter
 
         @functools.wraps(begin)
-        def begin_timed(loader: Any) -> Any:
+        def begin_timed(loader: Loader) -> Any:
             before(None)
             at = clock()
             found = begin(loader)
@@ -111,7 +112,7 @@ class Steps:
 
         return begin_timed
 
-    def _before_read(self, loader: Any) -> None:
+    def _before_read(self, loader: Loader) -> None:
         if not self._torch.is_grad_enabled():
             self._is_training = False  # it evaluates: until it trains again, no step goes on
         elif id(loader) in self._read:
@@ -124,7 +125,7 @@ class Steps:
         if self._torch.is_grad_enabled():
             self._waited += seconds
 
-    def _after_read(self, loader: Any, batch: Any, seconds: float) -> None:
+    def _after_read(self, loader: Loader, batch: Any, seconds: float) -> None:
         if self._torch.is_grad_enabled():
             self._has_loader = True
             self._read.add(id(loader))
@@ -184,7 +185,7 @@ class Steps:
         if not self._meter.kept_by:
             self._meter.begin()
 
-    def _after_step(self, optimizer: Any, args: Any, words: Any) -> None:
+    def _after_step(self, optimizer: Optimizer, args: Any, words: Any) -> None:
         """With several optimizers, a step is over when one of them steps again."""
         if self._meter.kept_by or is_aside() or self._is_compiling():
             return  # within a compiled step: our counting would be compiled with it, anew at every step

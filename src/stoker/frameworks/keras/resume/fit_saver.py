@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Protocol
 
 from stoker.frameworks.checkpointing.interval import LEAST_SHARE, Rhythm
 from stoker.frameworks.keras.data.epoch_order import Course, Place
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.messages import STOPPED_EXIT_CODE, say
 from stoker.frameworks.metrics.meter import meter
 
@@ -25,10 +26,10 @@ class Writer(Protocol):
     rhythm: Rhythm
     numbers_the_rest_anew: bool  # whether the first batch of what is left of an epoch is number 0
 
-    def settle(self, model: Any) -> None: ...  # so that its variables can be read
+    def settle(self, model: Model) -> None: ...  # so that its variables can be read
 
     def save(
-        self, model: Any, state: Dict[str, Any], best: Dict[int, List[Any]], chance: Dict[str, Any], *, waits: bool
+        self, model: Model, state: Dict[str, Any], best: Dict[int, List[Any]], chance: Dict[str, Any], *, waits: bool
     ) -> float: ...  # returns for how long training stood
 
     def is_due(self) -> bool: ...
@@ -37,7 +38,7 @@ class Writer(Protocol):
 
     def is_chief(self) -> bool: ...
 
-    def restore_metrics(self, model: Any) -> None: ...  # of an epoch that was interrupted
+    def restore_metrics(self, model: Model) -> None: ...  # of an epoch that was interrupted
 
 
 class Saving:
@@ -46,7 +47,7 @@ class Saving:
     def __init__(
         self,
         writer: Writer,
-        model: Any,
+        model: Model,
         place: Place,
         history: Dict[str, Any],
         callbacks: List[Any],
@@ -220,7 +221,7 @@ class Saving:
         self._must_stop = True
 
 
-def set_rate(model: Any, state: Dict[str, Any]) -> None:
+def set_rate(model: Model, state: Dict[str, Any]) -> None:
     """Let the model's optimizer have the learning rate of a checkpoint, which in tf_keras is none of its variables."""
     if state.get("learning_rate") is None:
         return

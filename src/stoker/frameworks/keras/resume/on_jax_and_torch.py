@@ -14,6 +14,7 @@ from stoker.frameworks.checkpointing.interval import Rhythm
 from stoker.frameworks.keras.data.backend_readers import Streamed, is_arrays, is_known, is_stream, put_in_order
 from stoker.frameworks.keras.data.dataset_passes import is_generator
 from stoker.frameworks.keras.data.epoch_order import Course, Place, Reached, Read
+from stoker.frameworks.keras.protocols import Model, Variable
 from stoker.frameworks.messages import Refused
 from stoker.frameworks.processes.agreement import agreement
 from stoker.frameworks.processes.cluster import Cluster
@@ -40,14 +41,14 @@ class BackendResume(Resume):
         if tensorflow is not None and import_module("tensorflow.python.eager.context").global_seed() is None:
             tensorflow.random.set_seed(cluster.seed)  # its datasets shuffle as in the attempt before
 
-    def _scope(self, model: Any) -> ContextManager[Any]:
+    def _scope(self, model: Model) -> ContextManager[Any]:
         return nullcontext()
 
-    def _replicas(self, model: Any) -> int:
+    def _replicas(self, model: Model) -> int:
         is_shared = self._jax is not None and self._keras.distribution.distribution() is not None
         return len(self._jax.devices()) if is_shared else 1
 
-    def _chosen(self, model: Any, number: int) -> int:
+    def _chosen(self, model: Model, number: int) -> int:
         (found,) = agreement(self._jax).most([float(number)])
         return int(found)
 
@@ -84,19 +85,19 @@ class BackendResume(Resume):
         batch = tuple(batch) if isinstance(batch, list) else batch
         return self._nest.map_structure(lambda part: part.numpy() if hasattr(part, "numpy") else part, batch)
 
-    def _build(self, model: Any, asked: Dict[str, Any], *, must: bool) -> bool:
+    def _build(self, model: Model, asked: Dict[str, Any], *, must: bool) -> bool:
         """With its metrics, which Keras would build from a batch in a first attempt and not in a later one."""
         is_built = super()._build(model, asked, must=must)
         if is_built:
             self._build_metrics(model, asked)
         return is_built
 
-    def settle(self, model: Any) -> None:
+    def settle(self, model: Model) -> None:
         """While Keras on JAX trains, its variables are empty: their values come back to them."""
         if self._jax is not None:
             model.jax_state_sync()
 
-    def _read(self, model: Any, variable: Any) -> Any:
+    def _read(self, model: Model, variable: Variable) -> Any:
         value = variable.value
         if self._jax is None:
             return self._keras.ops.convert_to_numpy(value).copy()

@@ -8,6 +8,7 @@ from typing import Any, Callable, ContextManager, Dict, List
 from stoker.frameworks.checkpointing.interval import Rhythm
 from stoker.frameworks.keras.data.dataset_passes import ENDLESS, Passes, is_stream
 from stoker.frameworks.keras.data.epoch_order import Course, Place, Reached, Read, is_arrays, put_in_order
+from stoker.frameworks.keras.protocols import Model, Variable
 from stoker.frameworks.processes.cluster import Cluster
 
 from .resumed_fit import Resume
@@ -23,14 +24,14 @@ class TensorflowResume(Resume):
         super().__init__(keras, tensorflow.nest, cluster, folder, rhythm)
         self._tensorflow = tensorflow
 
-    def _scope(self, model: Any) -> ContextManager[Any]:
+    def _scope(self, model: Model) -> ContextManager[Any]:
         scope: ContextManager[Any] = model.distribute_strategy.scope()
         return scope
 
-    def _replicas(self, model: Any) -> int:
+    def _replicas(self, model: Model) -> int:
         return int(model.distribute_strategy.num_replicas_in_sync)
 
-    def _chosen(self, model: Any, number: int) -> int:
+    def _chosen(self, model: Model, number: int) -> int:
         strategy, tensorflow = model.distribute_strategy, self._tensorflow
         mine = tensorflow.constant(number, tensorflow.int64)
 
@@ -63,10 +64,10 @@ class TensorflowResume(Resume):
         given = [asked[name] for name in ("x", "y", "sample_weight") if asked.get(name) is not None]
         return tuple(self._nest.map_structure(lambda part: part[:1], part) for part in given)
 
-    def settle(self, model: Any) -> None:
+    def settle(self, model: Model) -> None:
         """Nothing: TensorFlow's readers can always go on."""
 
-    def _read(self, model: Any, variable: Any) -> Any:
+    def _read(self, model: Model, variable: Variable) -> Any:
         raw = variable if callable(variable.value) else variable.value
         return model.distribute_strategy.experimental_local_results(raw)[0].numpy()
 

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from stoker.frameworks.keras.data.dataset_passes import Passes, is_generator
 from stoker.frameworks.keras.data.epoch_order import Course, Place
+from stoker.frameworks.keras.protocols import Model
 from stoker.frameworks.replaced import TF_KERAS_READER, replaced_meanwhile
 
 from .on_tensorflow import TensorflowResume
@@ -64,7 +65,7 @@ class TfKerasResume(TensorflowResume):
         return isinstance(data, self._tensorflow.data.Dataset) or is_generator(data)
 
     @contextmanager
-    def _entering(self, model: Any, place: Place, course: Optional[Course]) -> Iterator[None]:
+    def _entering(self, model: Model, place: Place, course: Optional[Course]) -> Iterator[None]:
         steps = place.done // course.batch if course is not None else 0
         model._maybe_load_initial_counters_from_ckpt = lambda *_: (place.epoch, steps)
         try:
@@ -73,18 +74,18 @@ class TfKerasResume(TensorflowResume):
         finally:
             del model._maybe_load_initial_counters_from_ckpt
 
-    def _variables(self, model: Any) -> List[Any]:
+    def _variables(self, model: Model) -> List[Any]:
         """With the states of what layers draw random numbers from, which are no weights there."""
         sources = [getattr(layer, "_random_generator", None) for layer in model._flatten_layers()]
         generators = [getattr(source, "_generator", None) for source in sources]
         return [*super()._variables(model), *(one.state for one in generators if one is not None)]
 
-    def _metrics(self, model: Any) -> List[Any]:
+    def _metrics(self, model: Model) -> List[Any]:
         if self._replicas(model) > 1:
             return []
         return [variable for metric in model.metrics for variable in metric.variables]
 
-    def _count_once(self, model: Any, batch: Any) -> None:
+    def _count_once(self, model: Model, batch: Any) -> None:
         x, y, weight = self._keras.utils.unpack_x_y_sample_weight(batch)
         told = model(x, training=False)
         model.compute_loss(x, y, told, weight)

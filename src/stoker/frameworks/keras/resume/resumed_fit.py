@@ -21,6 +21,7 @@ from stoker.frameworks.keras.composed_models import build_optimizers, optimizers
 from stoker.frameworks.keras.data import py_dataset as numbered
 from stoker.frameworks.keras.data.epoch_order import Course, Place, Reached, Read
 from stoker.frameworks.keras.fit import Call, surround_fit
+from stoker.frameworks.keras.protocols import Model, Variable
 from stoker.frameworks.messages import NotNow, Refused, passes, say
 from stoker.frameworks.metrics.meter import tell_resumed
 from stoker.frameworks.processes.cluster import Cluster
@@ -63,7 +64,7 @@ class Resume(ABC):
         call.asked["callbacks"] = callbacks
         return self._run(call.model, call.asked, call.data, fit)
 
-    def _run(self, model: Any, asked: Dict[str, Any], data: Any, fit: Callable[[], Any]) -> Any:
+    def _run(self, model: Model, asked: Dict[str, Any], data: Any, fit: Callable[[], Any]) -> Any:
         """Call `fit` with what is `asked`, changed so that it goes on."""
         call, self._calls = self._calls, self._calls + 1
         asked["callbacks"] = [one for one in asked["callbacks"] if not _goes_back(one)]
@@ -140,15 +141,15 @@ class Resume(ABC):
     """Whether variables have some, which are longer than names. To ask one of TensorFlow, on several machines, would read it."""
 
     @abstractmethod
-    def _scope(self, model: Any) -> ContextManager[Any]:
+    def _scope(self, model: Model) -> ContextManager[Any]:
         """Within it variables are made and set."""
 
     @abstractmethod
-    def _replicas(self, model: Any) -> int:
+    def _replicas(self, model: Model) -> int:
         """So many train in step."""
 
     @abstractmethod
-    def _chosen(self, model: Any, number: int) -> int:
+    def _chosen(self, model: Model, number: int) -> int:
         """The chief's number, asked for by all of several replicas at once."""
 
     @abstractmethod
@@ -164,11 +165,11 @@ class Resume(ABC):
         """A batch, of which shapes and types count; one that is read would be missed."""
 
     @abstractmethod
-    def settle(self, model: Any) -> None:
+    def settle(self, model: Model) -> None:
         """See to it that its variables can be read."""
 
     @abstractmethod
-    def _read(self, model: Any, variable: Any) -> Any:
+    def _read(self, model: Model, variable: Variable) -> Any:
         """A copy of its value on this process, with no word to others: they may be in the next step already."""
 
     @abstractmethod
@@ -187,14 +188,14 @@ class Resume(ABC):
     def _passes(self, asked: Dict[str, Any], owed: List[Read], reached: Reached, done: int) -> Course:
         """The passes that it makes through them, as dataset_passes.py has them."""
 
-    def _entering(self, model: Any, place: Place, course: Optional[Course]) -> ContextManager[None]:
+    def _entering(self, model: Model, place: Place, course: Optional[Course]) -> ContextManager[None]:
         """Within it `fit` begins there."""
         return course.stand_in() if course is not None else nullcontext()
 
     # The state
 
     def _entered(
-        self, model: Any, found: Checkpoint, place: Place, reached: Reached, unit: str, batch: int
+        self, model: Model, found: Checkpoint, place: Place, reached: Reached, unit: str, batch: int
     ) -> Tuple[Place, Reached]:
         """Where it goes on, and say so. `unit`: of places within an epoch; empty: there are none. `batch`: of all replicas."""
         replicas = self._replicas(model)
@@ -218,7 +219,7 @@ class Resume(ABC):
                 say(f"{why}: the interrupted epoch begins anew")
         return place, reached
 
-    def _agreed(self, model: Any) -> Optional[Checkpoint]:
+    def _agreed(self, model: Model) -> Optional[Checkpoint]:
         """The checkpoint to begin from: the chief's choice, for all."""
         is_alone = self._cluster.processes == 1 or self._replicas(model) == 1
         found = self._found() if is_alone or self._cluster.is_chief else None
@@ -251,7 +252,7 @@ class Resume(ABC):
                 raise NotNow(why) from None
             raise Refused(why, "give a --job-dir that may be written to and read") from None
 
-    def _build(self, model: Any, asked: Dict[str, Any], *, must: bool) -> bool:
+    def _build(self, model: Model, asked: Dict[str, Any], *, must: bool) -> bool:
         """Make all variables now, so that they can be filled. `must`: Raises Refused if that cannot be, else it is said."""
         try:
             if type(model).call is self._keras.Model.call:
@@ -273,7 +274,7 @@ class Resume(ABC):
             return False
         return True
 
-    def _build_metrics(self, model: Any, asked: Dict[str, Any]) -> None:
+    def _build_metrics(self, model: Model, asked: Dict[str, Any]) -> None:
         """Make their variables now, as Keras would at the first step."""
         try:
             is_numbered = numbered.is_numbered(self._keras, asked)
@@ -281,23 +282,23 @@ class Resume(ABC):
         except Exception:
             return  # then they count what is left of the epoch alone
 
-    def _count_once(self, model: Any, batch: Any) -> None:
+    def _count_once(self, model: Model, batch: Any) -> None:
         """Have all metrics make their variables, as if they had counted a batch."""
         model._symbolic_build(data_batch=batch)
 
-    def _inner(self, model: Any) -> List[Any]:
+    def _inner(self, model: Model) -> List[Any]:
         """The optimizers that step: not what scales the loss for one."""
         return [getattr(optimizer, "inner_optimizer", optimizer) for optimizer in optimizers_of(self._keras, model)]
 
-    def _kinds(self, model: Any) -> List[str]:
+    def _kinds(self, model: Model) -> List[str]:
         return [type(optimizer).__name__ for optimizer in self._inner(model)]
 
-    def _variables(self, model: Any) -> List[Any]:
+    def _variables(self, model: Model) -> List[Any]:
         kept = [optimizer.variables for optimizer in optimizers_of(self._keras, model)]
         of_optimizers = [variable for some in kept for variable in (some() if callable(some) else some)]
         return [*model.trainable_variables, *model.non_trainable_variables, *of_optimizers]
 
-    def _restore(self, model: Any, found: Checkpoint) -> None:
+    def _restore(self, model: Model, found: Checkpoint) -> None:
         self._chance, self._counted = files.chance(found), files.metrics(found)
         variables = self._variables(model)
         values = files.values(found, [tuple(variable.shape) for variable in variables], self._kinds(model))
@@ -306,11 +307,11 @@ class Resume(ABC):
                 variable.assign(value)
             set_rate(model, found.state)
 
-    def _metrics(self, model: Any) -> List[Any]:
+    def _metrics(self, model: Model) -> List[Any]:
         """What metrics have counted in this epoch. On several replicas it is each one's own, and stays with them."""
         return list(getattr(model, "metrics_variables", ())) if self._replicas(model) == 1 else []
 
-    def restore_metrics(self, model: Any) -> None:
+    def restore_metrics(self, model: Model) -> None:
         """Of the epoch that was interrupted, whose beginning they would not know."""
         variables, arrays = self._metrics(model), self._counted
         if [tuple(variable.shape) for variable in variables] == [array.shape for array in arrays]:
@@ -328,7 +329,7 @@ class Resume(ABC):
         return self.rhythm.is_due and not self._writing.is_busy
 
     def save(
-        self, model: Any, state: Dict[str, Any], best: Dict[int, List[Any]], chance: Dict[str, Any], *, waits: bool
+        self, model: Model, state: Dict[str, Any], best: Dict[int, List[Any]], chance: Dict[str, Any], *, waits: bool
     ) -> float:
         """Write a checkpoint beside the training, if this is the chief. `best`: weights that callbacks keep, by their number.
 
@@ -366,7 +367,7 @@ class Resume(ABC):
         """Whether this process saves. The others go on until it has gone: without them it could not end its step."""
         return self._cluster.is_chief
 
-    def _as_it_was(self, model: Any, history: Dict[str, Any]) -> Any:
+    def _as_it_was(self, model: Model, history: Dict[str, Any]) -> Any:
         """A call that an earlier attempt has brought to its end: its model is as it was then, and so is its history."""
         told = self._keras.callbacks.History()
         told.set_model(model)
