@@ -30,6 +30,7 @@ from stoker.store.memory import MemoryStore
 from stoker.store.sql import SqlStore
 
 from .builders import House, a_house
+from .homes import a_home
 from .postgresql import fresh_database, postgresql
 
 # How long an example takes is the machine's affair. They are the same each time, so that what fails has been changed;
@@ -106,9 +107,9 @@ def stoker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stoker]:
 
     Its parameter, if it has one: more settings.
     """
-    flags = {"home": str(tmp_path / "home"), "hold": True, "fake": "10x4xT4,10x4xK80,3xn1-highmem-8"}
+    home = a_home(tmp_path / "home")
+    flags = {"home": str(home), "hold": True, "fake": "10x4xT4,10x4xK80,3xn1-highmem-8"}
     flags |= getattr(request, "param", {})
-    (tmp_path / "home").mkdir()
     made = build(read_config({}, flags=flags), url="http://127.0.0.1:1", driver=FakeDriver())
     made.loop.tick()
     yield made
@@ -165,7 +166,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A real server in a process of its own. A module sets FLAGS to give it flags; its jobs and it are gone afterwards."""
-    home = tmp_path_factory.mktemp("home")
+    home = a_home(tmp_path_factory.mktemp("home"))
     flags = ("--port=0", *getattr(request.module, "FLAGS", ()))
     # Programs of tests tell them what happens through files: in a sandbox, too.
     (home / "config.yaml").write_text(f"job_folders: {tmp_path_factory.getbasetemp()}\n")

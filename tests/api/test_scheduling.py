@@ -24,6 +24,7 @@ from stoker.core.options import OPTIONS, Option, with_options
 from stoker.core.spec import JobSpec, Program, Retry
 from stoker.gpu.drivers.fake import FakeDriver
 from tests.api.bodies import JOBS, PACKAGE, a_job_body, a_run, custom, violations
+from tests.homes import a_home
 
 RUN = "/stoker/v1/projects/p/jobs:run"
 QUEUE = "/stoker/v1/queue"
@@ -40,8 +41,7 @@ CPU = 100
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Stoker]:
     """A whole Stoker with a queue beside the usual one. It places jobs, and starts none."""
-    home = tmp_path / "home"
-    home.mkdir()
+    home = a_home(tmp_path / "home")
     (home / "site.toml").write_text(SITE)
     flags = {"home": str(home), "fake": "2x4xT4,1x4xV100"}
     made = build(read_config({}, flags=flags), url="http://127.0.0.1:1", driver=FakeDriver())

@@ -10,13 +10,14 @@ from stoker.app import Stoker, build
 from stoker.config import read_config
 from stoker.gpu.drivers.fake import FakeDriver
 from tests.api.bodies import PACKAGE
+from tests.homes import a_home
 from tests.property.doors import DOORS, Door
 
 
 @pytest.fixture(scope="module")
 def stoker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stoker]:
     """A Stoker at rest, with the package of the bodies, and something in the place of every image."""
-    home, images = tmp_path_factory.mktemp("home"), {"*": "python3 -c pass"}
+    home, images = a_home(tmp_path_factory.mktemp("home")), {"*": "python3 -c pass"}
     flags = {"home": str(home), "hold": True, "fake": "10x4xT4,3xn1-highmem-8", "images": images}
     made = build(read_config({}, flags=flags), url="http://127.0.0.1:1", driver=FakeDriver())
     made.loop.tick()
