@@ -17,7 +17,7 @@ from stoker.cli.main import OF_JOBS, VERBS, command_of
 from stoker.core.errors import NotFound
 from stoker.engines.base import Engine
 from stoker.engines.ray.clusters.base import Provider
-from stoker.gpu.device import Driver
+from stoker.gpu.driver import Driver
 from stoker.kinds.base import Kind
 from stoker.registry import MEMBERS, load, names
 from stoker.scheduling.base import Placer, Policy

@@ -35,7 +35,7 @@ from stoker.engines.local.machine import this_machine, with_slots
 from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
-from stoker.gpu.device import Driver
+from stoker.gpu.driver import Driver
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.queue_view import Queue
 from stoker.registry import load, names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.gpu.device import Driver
+from stoker.gpu.driver import Driver
 
 
 class DriverContract:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.gpu.device import Driver
+from stoker.gpu.driver import Driver
 from stoker.gpu.drivers.fake import FakeDriver
 from stoker.gpu.drivers.nvml import NvmlDriver
 from stoker.kinds.base import Kind

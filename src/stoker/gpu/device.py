@@ -1,10 +1,9 @@
-"""A GPU of this machine, and how to ask for them."""
+"""A GPU of this machine, and which of them are ours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,14 +14,9 @@ class Device:
     uuid: str
     product: str  # "NVIDIA H200", "Tesla T4"
     memory_bytes: int
-
-
-class Driver(Protocol):
-    """A way to read devices."""
-
-    def devices(self) -> Sequence[Device]:
-        """The GPUs of this machine; none where there is no driver. Never raises."""
-        ...
+    pci_bus_id: str = ""
+    mig_profile: str = ""  # of a part of a GPU: `1g.10gb`
+    mig_id: int | None = None  # and the number of its GPU instance
 
 
 def visible(devices: Sequence[Device], setting: str | None) -> list[Device]:

@@ -9,7 +9,8 @@ from dataclasses import replace
 import psutil
 
 from stoker.core.node import Node
-from stoker.gpu.device import Device, Driver, visible
+from stoker.gpu.device import Device, visible
+from stoker.gpu.driver import Driver
 from stoker.hardware.accelerators import find_accelerator
 
 
