@@ -16,7 +16,7 @@ help:
 	@echo "make demo    train a digit classifier as a cluster, on this machine"
 	@echo "make demo-cluster  the same idea on 13 machines that Ray orders: processes of this machine"
 	@echo "make test    run every test but the campaigns (ARGS=--hypothesis-profile=anew: with examples that nobody has tried)"
-	@echo "make campaigns  the tests that take long: clusters that lose machines and order them, the real gcloud by the pages"
+	@echo "make campaigns  the tests that take long: clusters that lose machines and order them, the real gcloud by the pages (ARGS=--all: with further cases)"
 	@echo "make frameworks-latest  the tests of frameworks, with their newest releases (an environment of its own, 3 GB)"
 	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
 	@echo "make attack  what jobs and users can do to a server, for a minute each at levels 1 and 2 (ARGS='--seconds 10 --only pipes')"
@@ -52,7 +52,7 @@ frameworks-latest: .venv/test  # with the newest releases of frameworks, in an e
 	$(LATEST)/bin/python -m pip install -qq --disable-pip-version-check --upgrade -e '.[test]'
 	$(LATEST)/bin/python -m pip install -qq --disable-pip-version-check --upgrade --no-deps tf-keras
 	$(LATEST)/bin/python -m pip list | grep -iE '^(keras|tf.keras|tensorflow|torch|jax) ' || true
-	$(LATEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m 'campaign or not campaign' $(FRAMEWORKS) $(ARGS)
+	$(LATEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m 'campaign or not campaign' --all $(FRAMEWORKS) $(ARGS)
 
 chaos: .venv/chaos
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --seed-base $(SEED_BASE) $(ARGS)

@@ -26,6 +26,7 @@ from docs.draw_api import api
 from docs.draw_dependencies import dependencies
 from docs.draw_failures import failures
 from docs.draw_frameworks import frameworks
+from docs.draw_monitoring import monitoring
 from docs.draw_options import job_options, options
 from docs.draw_site import site
 from docs.markdown import page, table
@@ -295,6 +296,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "site.md": site,
     "failures.md": failures,
     "frameworks.md": frameworks,
+    "monitoring.md": monitoring,
     "dependencies.md": dependencies,
     "options.md": options,
     "../src/stoker/client/job_options.py": job_options,  # for type checkers, which read no table

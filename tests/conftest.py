@@ -30,6 +30,7 @@ from stoker.store.memory import MemoryStore
 from stoker.store.sql import SqlStore
 
 from .builders import House, a_house
+from .exhaustive import left_out
 from .homes import a_home
 from .postgresql import fresh_database, postgresql
 
@@ -44,9 +45,18 @@ SLOW = ("live", "chaos", "engines", "property")
 """Folders of tests that take long: they begin first, so that no worker is left with one of them at the end."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """An option of ours."""
+    parser.addoption("--all", action="store_true", help="also campaigns that prove the same of further cases")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The slow ones first; files stay whole, and in order."""
     tests = Path(__file__).parent
+    if not config.getoption("--all"):
+        left = left_out(items)
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
     items.sort(key=lambda item: not str(item.path.relative_to(tests)).startswith(SLOW))
 
 

@@ -20,11 +20,12 @@ SOURCE = ROOT / "src" / "stoker"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"core", "setting_types", "beat_files"}),
     frozenset({"hardware", "gpu", "runtime", "frameworks", "config", "registry", "clock"}),
-    frozenset({"scheduling", "store", "engines", "kinds", "client", "checkpoint"}),
+    frozenset({"scheduling", "store", "engines", "kinds", "client", "checkpoint", "sampling"}),
     frozenset({"site"}),
     frozenset({"control"}),
     frozenset({"insight"}),
     frozenset({"api", "console", "simulate"}),
+    frozenset({"parts"}),
     frozenset({"app"}),
     frozenset({"server"}),
     frozenset({"cli"}),

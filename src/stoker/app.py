@@ -6,9 +6,8 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,11 +25,8 @@ from stoker.control.replica_limits import limits_of
 from stoker.control.unknown import Unknown
 from stoker.core.errors import Unavailable
 from stoker.core.images import PREBUILT
-from stoker.core.node import NodeState
-from stoker.core.site import Pool
-from stoker.engines.base import ElasticEngine, ServedEngine
+from stoker.engines.base import ServedEngine
 from stoker.engines.local.engine import LocalEngine
-from stoker.engines.local.isolation import Isolation, detect
 from stoker.engines.local.machine import this_machine, with_slots
 from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
@@ -38,13 +34,15 @@ from stoker.engines.virtual import declared_nodes
 from stoker.gpu.driver import Driver
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.queue_view import Queue
+from stoker.parts import history_of, host_watch, isolation_of, make_files, ray_engine
 from stoker.registry import load, names
 from stoker.runtime.zipapp import build as build_runtime
+from stoker.sampling.here import SamplingHere
+from stoker.sampling.monitor import Monitor
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
 from stoker.site.site_file import read_site
 from stoker.store.base import Store
-from stoker.store.files import Files, has_cloud_credentials
 from stoker.store.logs import Logs
 from stoker.store.objects.objects import Objects
 from stoker.store.objects.uploads import Uploads
@@ -53,8 +51,7 @@ from stoker.store.room import Room
 from stoker.store.sql import SqlStore
 
 if TYPE_CHECKING:
-    from stoker.engines.ray.hosts.head import Head
-    from stoker.engines.ray.hosts.watch import HostWatch
+    pass
 
 CLOCK_SECONDS = 60.0
 """By so much the clocks of two machines may differ before anybody is told."""
@@ -71,6 +68,7 @@ class Stoker:
     store: Store
     loop: Loop
     services: Services
+    sampling: SamplingHere | None  # of this machine; it starts when the server takes over
     take_over: Callable[[str], None]  # lets replicas find the server at an address, and ends those that nobody knows
 
 
@@ -206,7 +204,13 @@ def _tied(
         of_engines = [engine.problem() for engine in engines.values()]
         of_hosts = watch.problems() if watch is not None else []
         own = (unknown.problem(), room.problem(home), _clock_problem(ahead_seconds))
-        return [*filter(None, (*own, *of_engines, *of_hosts))]
+        of_samples = [*monitor.problems(), sampling.problem() if sampling is not None else ""]
+        return [*filter(None, (*own, *of_engines, *of_hosts, *of_samples))]
+
+    monitor = Monitor(history_of(config, clock), clock.now)
+    sampling = None
+    if monitor.history is not None:
+        sampling = SamplingHere(monitor, [node for node in nodes if not node.virtual], config["sample_seconds"])
 
     notifier = Notifier()
     store.listen(notifier.notify)
@@ -234,6 +238,7 @@ def _tied(
         objects=objects,
         uploads=Uploads(home / "uploads", objects, clock),
         engines=dict(engines),
+        monitor=monitor,
         problems=problems,
         unknown=unknown,
         leases=loop.leases,
@@ -260,97 +265,19 @@ def _tied(
         loop.hold = config["hold"] or bool(unknown.ids)
         if watch is not None:
             watch.start()
+        if sampling is not None:
+            sampling.start()
         for problem in filter(None, (unknown.problem(), _clock_problem(ahead_seconds))):
             _log.error("%s", problem)
 
-    return Stoker(config=config, tokens=tokens, store=store, loop=loop, services=services, take_over=take_over)
-
-
-def isolation_of(config: Config, nicer: int = 0, server_has: Sequence[str] = ()) -> Isolation:
-    """How far this machine keeps programs apart, by the site's settings. Raises Unavailable for a level that it cannot.
-
-    `nicer`, `server_has`: what `be_server` gave.
-    """
-    first, _, last = config["job_users"].partition("-")
-    return detect(
-        config["isolation"],
-        config.home,
-        folders=tuple(os.path.abspath(os.path.expanduser(folder)) for folder in config["job_folders"]),
-        buckets=tuple(os.path.expanduser(folder) for folder in config["buckets"].values()),
-        inherited=tuple(config["inherit_env"]),
-        users=(int(first), int(last)),
-        memory_bytes=int(config["job_memory_gb"] * 2**30),
-        hold=config["hold_machines"],
-        nicer=nicer,
-        server_has=tuple(server_has),
-        processes=Resources.here().tasks_of_replica if config["job_processes"] == "auto" else config["job_processes"],
-        tmp_bytes=int(config["job_tmp_gb"] * 2**30),
-    )
-
-
-def ray_engine(
-    config: Config, runtime: Path, tokens: Tokens, pools: Mapping[str, Pool], isolation: Isolation
-) -> ElasticEngine:
-    """The Ray cluster that the settings name. Raises Unavailable if they name none, or Ray is not installed."""
-    if not config["address"]:
-        raise Unavailable("which Ray cluster?", fix="stoker up --engine ray --address HOST:PORT, that of its head")
-    if find_spec("ray") is None:
-        raise Unavailable(
-            "the engine ray needs Ray, which is not installed",
-            fix="pip install 'stoker[ray]', in the version that the cluster has",
-        )
-    from stoker.engines.ray.node_settings import NodeSettings
-
-    made: ElasticEngine = load("engines", "ray")(
-        config.home,
-        config["address"],
-        runtime=runtime,
-        server_url="",
-        token=tokens.of_attempt,
-        lease_seconds=config["lease_seconds"],
-        pools=pools,
-        settings=NodeSettings(
-            isolation=config["isolation"],
-            inherited=isolation.inherited,
-            tmp_bytes=isolation.tmp_bytes,
-            job_folders=isolation.folders,
-            shared_folders=tuple(os.path.abspath(os.path.expanduser(folder)) for folder in config["shared_folders"]),
-            user_of=isolation.user_of,
-        ),
-        head=head_of(config),
-    )
-    return made
-
-
-def host_watch(config: Config, ray: ElasticEngine) -> HostWatch | None:
-    """The look after machines that were added by SSH, where there are some."""
-    from stoker.engines.ray.hosts.watch import HostWatch
-
-    return HostWatch(config.home, lambda address: _is_up(ray, address)) if head_of(config) is not None else None
-
-
-def _is_up(ray: ElasticEngine, address: str) -> bool:
-    return any(node.name.startswith(f"{address}-") and node.state is NodeState.UP for node in ray.nodes())
-
-
-def head_of(config: Config) -> Head | None:
-    """Ray's head, where this home has one of its own, and the settings name that."""
-    from stoker.engines.ray.hosts.head import Head
-
-    head = Head(config.home)
-    return head if head.place is not None and head.place.address == config["address"] else None
-
-
-def make_files(config: Config, isolation: Isolation) -> Files:
-    """The site's files, by its settings."""
-    choice = config["unmapped_buckets"]
-    keep_here = choice == "here" or (choice == "auto" and not has_cloud_credentials(os.environ))
-    return Files(
-        config.home / "buckets",
-        buckets=config["buckets"],
-        keep_buckets_here=keep_here,
-        job_folders=isolation.folders,
-        user_of=isolation.user_of,
+    return Stoker(
+        config=config,
+        tokens=tokens,
+        store=store,
+        loop=loop,
+        services=services,
+        sampling=sampling,
+        take_over=take_over,
     )
 
 

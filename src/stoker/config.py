@@ -233,6 +233,15 @@ SETTINGS: tuple[Setting, ...] = (
         "A job of which no replica prints, beats or makes progress for so long counts as hung (docs/running.md); 0: never.",
     ),
     Setting(
+        "sample_seconds",
+        _seconds,
+        1.0,
+        "From one sample of this machine and its GPUs to the next (docs/monitoring.md); 0: nothing is sampled.",
+    ),
+    Setting("samples_fine_days", _days, 14.0, "How long samples are kept in points of 10 seconds."),
+    Setting("samples_coarse_days", _days, 365.0, "How long samples are kept in points of a minute."),
+    Setting("samples_gb", _gigabytes, 5.0, "Most that samples take of the disk; then the oldest go."),
+    Setting(
         "shared_folders",
         _list,
         [],

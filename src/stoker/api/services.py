@@ -25,6 +25,7 @@ from stoker.engines.local.pythons import find_uv, surroundings
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.outlook import Outlooks
 from stoker.insight.queue_view import Queue
+from stoker.sampling.monitor import Monitor
 from stoker.store.base import Store
 from stoker.store.files import Files
 from stoker.store.logs import Logs
@@ -59,6 +60,7 @@ class Services:
     objects: Objects
     uploads: Uploads
     engines: dict[str, Engine]
+    monitor: Monitor
     leases: Leases
     isolation: Isolation
     notifier: Notifier

@@ -99,6 +99,10 @@ class Client:
         """The nodes, with what is free on them."""
         return self._list("/stoker/v1/nodes", "nodes")
 
+    def gpus(self) -> list[dict[str, Any]]:
+        """The GPUs of all machines that are sampled, as they were seen last."""
+        return self._list("/stoker/v1/gpus", "gpus")
+
     def pools(self) -> list[dict[str, Any]]:
         """The pools of machines that are ordered when a job needs them."""
         return self._list("/stoker/v1/pools", "pools")

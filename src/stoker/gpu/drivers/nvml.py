@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from stoker.gpu.device import Device
+from stoker.gpu.nvml_reader import NvmlReader, text
 from stoker.gpu.reading import Reader
-
-from .nvml_reader import NvmlReader, text
 
 _log = logging.getLogger("stoker.gpu")
 
