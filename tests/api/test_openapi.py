@@ -22,6 +22,7 @@ from stoker.api.dialects.native.schemas import (
     outlook,
     profile,
     queue,
+    samples,
     server,
     steps,
     tokens,
@@ -148,7 +149,21 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
 def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
     kinds = {
         kind.__name__: kind
-        for module in (costs, drill, errors, files, history, jobs, outlook, profile, queue, server, steps, tokens)
+        for module in (
+            costs,
+            drill,
+            errors,
+            files,
+            history,
+            jobs,
+            outlook,
+            profile,
+            queue,
+            samples,
+            server,
+            steps,
+            tokens,
+        )
         for kind in vars(module).values()
         if isinstance(kind, type)
     }

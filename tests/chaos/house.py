@@ -30,6 +30,7 @@ from stoker.engines.local.isolation import LEVEL_0
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.queue_view import Queue
 from stoker.kinds.training import Training
+from stoker.sampling.monitor import Monitor
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
 from stoker.store.databases import Database
@@ -196,6 +197,7 @@ class Server:
                 objects=objects,
                 uploads=Uploads(home / "uploads", objects, clock),
                 engines={"fake": engine},
+                monitor=Monitor(None, clock.now),
                 leases=self.loop.leases,
                 isolation=LEVEL_0,
                 live=LiveWorld(self.store),

@@ -61,6 +61,8 @@ while not all(os.path.exists(os.path.join(folder, f"ran-{other}")) for other in 
 def test_requirements_of_the_folder_are_installed_once(server: Server, tmp_path: Path, wheels: Path) -> None:
     line = the_project(tmp_path, wheels, script=TOGETHER)
     (tmp_path / "requirements.txt").write_text(f"{line}mylibrary<2  # the old one\n")
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
     first = server.cli("run", "--workers=1", f"--job-dir={tmp_path}/first", "--", "python", "train.py", cwd=tmp_path)
     assert first.returncode == 0 and first.stdout.count("has 1.0") == 2, first.stdout + first.stderr
     assert "environment: requirements.txt (1 requirement) on Stoker's own Python" in first.stderr

@@ -20,8 +20,7 @@ from .arguments import argument, as_json
 from .paths import authorization, check_url, file_path, job_path, node_path, project_path
 from .refusals import NoStoker, raise_refusal
 
-RECONNECT_SECONDS = 30.0
-"""So long a stream that was cut off is asked for again: a server that is restarted is back by then."""
+RECONNECT_SECONDS = 30.0  # so long a stream that was cut off is asked for again: a restarted server is back by then
 
 _SILENCE_SECONDS = 60.0  # four times the server's sign of life; see api/stream.py
 _LONGEST_PAUSE_SECONDS = 2.0

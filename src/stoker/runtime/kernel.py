@@ -32,7 +32,7 @@ class Kernel:
         kills = _kills_of_our_group()
         if was_killed and kills is not None and self._kills is not None and kills > self._kills:
             counted = f"the kernel counted {kills - self._kills} oom_kill of its control group while it ran"
-            found.append(counted + _limit_of_our_group())
+            found.insert(0, counted + _limit_of_our_group())  # the limit says more than the kernel's own line
         return found
 
 
