@@ -13,7 +13,11 @@ from pathlib import Path
 
 import psutil
 
+from stoker.api.dialects.prometheus.routes import page
+from stoker.app import build
+from stoker.config import read_config
 from stoker.gpu.device import Device
+from stoker.gpu.drivers.fake import FakeDriver
 from stoker.gpu.metrics import METRICS
 from stoker.gpu.reading import Reading
 from stoker.sampling.history import History
@@ -25,6 +29,7 @@ from .measure import Row
 
 RUNS = 3
 GPUS, GPUS_OF_NODE = 10_000, 8
+SCRAPED_GPUS = 1_000
 _SECONDS = 10.0  # from one sample of a node to the next
 _SITE_SECONDS = 180
 _BEGAN = 1_800_000_000.0 - 1_800_000_000.0 % 3600
@@ -57,11 +62,34 @@ def measure(runs: int) -> Iterator[Row]:
     yield Row(what=f"{site}: memory for them", unit="MB", samples=[memory / 1e6 for *_, memory, _, _ in sites])
     yield Row(what=f"{site}: disk, an hour", unit="MB", samples=[disk / 1e6 for *_, disk, _ in sites])
     yield Row(
+        what=f"/metrics of {SCRAPED_GPUS:,} GPUs, all that Hopper tells",
+        unit="ms",
+        samples=[1000 * _metrics() for _ in range(runs)],
+        budget=300.0,
+    )
+    yield Row(
         what="a chart of 24 hours of a job on 8 GPUs, all its numbers",
         unit="ms",
         samples=[1000 * chart for *_, chart in sites],
         budget=200.0,
     )
+
+
+def _metrics() -> float:
+    """The seconds of an answer to Prometheus about 1,000 GPUs."""
+    with tempfile.TemporaryDirectory() as folder:
+        flags = {"home": folder, "hold": True}
+        made = build(read_config({}, flags=flags), url="http://127.0.0.1:1", driver=FakeDriver())
+        draw, now = random.Random(3), made.services.commands.clock.now()
+        for n in range(SCRAPED_GPUS // GPUS_OF_NODE):
+            node = a_node(name=f"n{n}", gpus=GPUS_OF_NODE)
+            sample = _sample(tuple(f"GPU-{n}-{d}" for d in range(GPUS_OF_NODE)), draw)
+            made.services.monitor.hear([node], Sample(at=now, host=sample.host, gpus=sample.gpus))
+        begin = time.perf_counter()
+        assert page(made.services).count(b"DCGM_FI_DEV_GPU_UTIL{") == SCRAPED_GPUS
+        took = time.perf_counter() - begin
+        made.store.close()
+    return took
 
 
 def _agent() -> tuple[float, float, int]:

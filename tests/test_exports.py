@@ -121,7 +121,12 @@ def test_every_dependency_is_used_and_has_a_reason() -> None:
     listed = [re.split(r"[\[>=<; ]", line)[0].lower() for line in PROJECT["dependencies"]]
     assert not [name for name in listed if f"`{name}`" not in why]
     source = "\n".join(file.read_text() for file in SOURCE.rglob("*.py"))
-    imported = {"google-crc32c": "google_crc32c", "nvidia-ml-py": "pynvml", "pyyaml": "yaml"}
+    imported = {
+        "google-crc32c": "google_crc32c",
+        "prometheus-client": "prometheus_client",
+        "nvidia-ml-py": "pynvml",
+        "pyyaml": "yaml",
+    }
     # As programs of their own, or by name.
     run = {
         "httptools": "httptools_impl import",

@@ -38,6 +38,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "aiplatform_v1": "stoker.api.dialects.aiplatform_v1.routes:router",
         "logging_v2": "stoker.api.dialects.logging_v2.routes:router",
         "native": "stoker.api.dialects.native.routes:router",
+        "prometheus": "stoker.api.dialects.prometheus.routes:router",
         "replica": "stoker.api.dialects.replica.routes:router",
         "storage_v1": "stoker.api.dialects.storage_v1.routes:router",
         "vertex_v1": "stoker.api.dialects.vertex_v1.routes:router",

@@ -2,6 +2,7 @@
 
 | Who | What |
 | an admin | everything |
+| who scrapes metrics | /metrics, and nothing else |
 | a user | jobs of every project and all buckets, and nothing of the server itself |
 | a user of some projects | their jobs, and the buckets that the token names; all others are not there |
 """
@@ -21,6 +22,7 @@ class Access:
 
     user: str
     is_admin: bool = False
+    is_for_metrics: bool = False
     projects: frozenset[str] = frozenset()
     buckets: frozenset[str] = frozenset()
 
@@ -44,6 +46,7 @@ class Opens(Enum):
     BUCKETS = auto()  # the files behind the door open what the token names
 
 
+METRICS_PATH = "/metrics"
 _READING = ("GET", "HEAD")
 TABLE: tuple[tuple[re.Pattern[str], tuple[str, ...], Opens], ...] = (
     (re.compile(r"/stoker/v1/(status|openapi\.json|nodes|gpus|pools|costs|queue|jobs)"), _READING, Opens.ALL),
@@ -60,8 +63,10 @@ TABLE: tuple[tuple[re.Pattern[str], tuple[str, ...], Opens], ...] = (
 
 def check_path(access: Access, method: str, path: str) -> None:
     """Raise Forbidden for what only admins may do, NotFound for a project that is not there for them."""
-    if access.is_admin:
+    if access.is_admin or (access.is_for_metrics and path == METRICS_PATH and method in _READING):
         return
+    if access.is_for_metrics:
+        raise Forbidden(f"this token opens {METRICS_PATH} alone", fix="use another one for anything else")
     for pattern, methods, opens in TABLE:
         found = pattern.fullmatch(path)
         if found is not None and (not methods or method in methods):

@@ -174,6 +174,7 @@ class Guard:
         return Access(
             user=token.name,
             is_admin=token.is_admin,
+            is_for_metrics=token.is_for_metrics,
             projects=frozenset(token.projects),
             buckets=frozenset(token.buckets),
         )

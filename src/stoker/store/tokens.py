@@ -42,6 +42,7 @@ class Token:
     expires_at: float | None = None
     last_used_at: float | None = None
     is_admin: bool = False
+    is_for_metrics: bool = False  # it opens /metrics alone
     projects: tuple[str, ...] = ()
     buckets: tuple[str, ...] = ()
 
@@ -85,11 +86,15 @@ class TokenBook:
         *,
         days: float | None = None,
         is_admin: bool = False,
+        is_for_metrics: bool = False,
         projects: tuple[str, ...] = (),
         buckets: tuple[str, ...] = (),
     ) -> tuple[str, Token]:
         """Make a token: its text, which nobody can tell a second time, and what is kept. Raises BadSpec or AlreadyExists."""
         _check(name, days, is_admin, projects, buckets)
+        if is_for_metrics and (is_admin or projects or buckets):
+            problem = "such a token opens /metrics alone: leave admin, projects and buckets out"
+            raise BadSpec([Violation("metrics", problem)])
         if name in self._reserved:
             problem = f"{name!r} is whom the server itself stands for; its jobs would be theirs"
             raise BadSpec([Violation("name", problem)], fix="choose another name")
@@ -100,6 +105,7 @@ class TokenBook:
             created_at=now,
             expires_at=None if days is None else now + days * _DAY_SECONDS,
             is_admin=is_admin,
+            is_for_metrics=is_for_metrics,
             projects=projects,
             buckets=buckets,
         )

@@ -25,6 +25,7 @@ def command() -> None:
 @click.option("--project", "projects", multiple=True, help="Opens this project alone; may be repeated.  [default: all]")
 @click.option("--bucket", "buckets", multiple=True, help="With --project: opens this bucket, too; may be repeated.")
 @click.option("--admin", is_flag=True, help="Opens everything, as the home's own token does.")
+@click.option("--metrics", is_flag=True, help="Opens /metrics alone: for a Prometheus.")
 @session.json_option
 def create(name: str, as_json: bool, **asked: Any) -> None:
     """Make a token for the user NAME, and print it: this once, for the server keeps only its hash.
@@ -65,6 +66,8 @@ def revoke(name: str) -> None:
 def _what(token: Mapping[str, Any]) -> str:
     if token["admin"]:
         return "everything"
+    if token["metrics"]:
+        return "/metrics"
     return ", ".join([*token["projects"], *(f"gs://{bucket}" for bucket in token["buckets"])]) or "every project"
 
 

@@ -40,6 +40,7 @@ async def create_token(request: Request) -> Response:
             asked.name,
             days=asked.days,
             is_admin=asked.admin,
+            is_for_metrics=asked.metrics,
             projects=tuple(dict.fromkeys(asked.projects)),
             buckets=tuple(dict.fromkeys(asked.buckets)),
         )
@@ -65,6 +66,7 @@ def _row(token: Token) -> TokenRow:
     return {
         "name": token.name,
         "admin": token.is_admin,
+        "metrics": token.is_for_metrics,
         "projects": list(token.projects),
         "buckets": list(token.buckets),
         "created_at": token.created_at,

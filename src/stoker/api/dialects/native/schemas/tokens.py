@@ -18,6 +18,7 @@ class TokenRequest(BaseModel):
     name: Annotated[str, says("The user whom it stands for: small letters, digits, '.', '_', '-'.", "ada")]
     days: Annotated[float | None, says("For how many days it is good; without it, until it is revoked.", 90)] = None
     admin: Annotated[bool, says("Whether it opens everything.", False)] = False
+    metrics: Annotated[bool, says("Whether it opens /metrics, and nothing else.", False)] = False
     projects: Annotated[
         list[str], Field(max_length=100), says("Its projects; without any, all of them.", ["vision"])
     ] = []
@@ -31,6 +32,7 @@ class TokenRow(TypedDict):
 
     name: Annotated[str, says("The user whom it stands for.", "ada")]
     admin: Annotated[bool, says("Whether it opens everything.", False)]
+    metrics: Annotated[bool, says("Whether it opens /metrics, and nothing else.", False)]
     projects: Annotated[list[str], says("Its projects; none: all of them.", ["vision"])]
     buckets: Annotated[list[str], says("The buckets that it opens, where it has projects.", ["vision-data"])]
     created_at: Annotated[float, says(f"When it was made. {Time}", 1795190400.0)]
