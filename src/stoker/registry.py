@@ -44,6 +44,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "vertex_v1": "stoker.api.dialects.vertex_v1.routes:router",
     },
     "drivers": {
+        "amdsmi": "stoker.gpu.drivers.amdsmi:AmdSmiDriver",
         "nvml": "stoker.gpu.drivers.nvml:NvmlDriver",
         "fake": "stoker.gpu.drivers.fake:FakeDriver",
     },
