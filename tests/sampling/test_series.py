@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.sampling.series import GREATEST, LEAST, MEAN, P95, Points, Speeds, joined, resampled
+from stoker.sampling.series import GREATEST, LEAST, MEAN, P95, Points, Row, Speeds, resampled
+from stoker.sampling.series import joined as joined_rows
+
+
+def joined(samples: list[tuple[float, dict[str, float]]], start: float, seconds: float, count: int) -> Points:
+    return joined_rows([Row.of(at, values, {}) for at, values in samples], start, seconds, count)
 
 
 def test_samples_become_points() -> None:

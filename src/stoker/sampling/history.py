@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .series import Points, Speeds, joined, resampled
+from .series import Points, Row, Speeds, joined, resampled
 
 RECENT_SECONDS = 900.0
 """So much is kept as it came, in memory."""
@@ -51,7 +51,7 @@ class _Source:
 
     speeds: Speeds
     minute: float = 0.0  # where the one that goes on has begun
-    samples: list[tuple[float, Mapping[str, float]]] = field(default_factory=list)
+    samples: list[Row] = field(default_factory=list)
     recent: deque[tuple[float, bytes]] = field(default_factory=deque)  # minutes, as they came, packed
 
 
@@ -78,6 +78,7 @@ class History:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._sources: dict[Key, _Source] = {}
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._problem = ""
         self.left_out = 0
         """Samples that came too late, or too many of them."""
@@ -147,7 +148,8 @@ class History:
         """The last sample of a source, with its moment."""
         with self._lock:
             found = self._sources.get((node, source))
-            return found.samples[-1] if found is not None and found.samples else None
+            last = found.samples[-1] if found is not None and found.samples else None
+        return (last.at, last.values()) if last is not None else None
 
     # What comes in.
 
@@ -164,7 +166,7 @@ class History:
         if len(found.samples) >= _MOST_SAMPLES_A_MINUTE:
             self.left_out += 1
         else:
-            found.samples.append((at, found.speeds.of(at, values)))
+            found.samples.append(Row.of(at, found.speeds.of(at, values), self._names))
         return ended
 
     def _seal(self, found: _Source) -> tuple[bytes, float] | None:

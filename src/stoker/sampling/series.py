@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,16 +59,35 @@ class Points:
         return cls(start=start, seconds=seconds, names=names, table=table)
 
 
-def joined(samples: Sequence[tuple[float, Mapping[str, float]]], start: float, seconds: float, count: int) -> Points:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sample of a source, in a tenth of the memory of a dict: sources that show the same share the names."""
+
+    at: float
+    names: tuple[str, ...]
+    numbers: array[float]
+
+    @classmethod
+    def of(cls, at: float, values: Mapping[str, float], known: dict[tuple[str, ...], tuple[str, ...]]) -> Row:
+        """`known`: names that were seen before; it learns new ones."""
+        names = tuple(values)
+        return cls(at, known.setdefault(names, names), array("d", values.values()))
+
+    def values(self) -> dict[str, float]:
+        """By name."""
+        return dict(zip(self.names, self.numbers, strict=True))
+
+
+def joined(samples: Sequence[Row], start: float, seconds: float, count: int) -> Points:
     """Samples, by their moments, as so many points from `start` on. Those of other times are left out."""
-    names = tuple(dict.fromkeys(name for _, values in samples for name in values))
+    names = tuple(dict.fromkeys(name for kind in {row.names: None for row in samples} for name in kind))
     place = {name: row for row, name in enumerate(names)}
     grid = np.full((len(names), len(samples)), np.nan, np.float64)
     bins = np.empty(len(samples), np.int64)
-    for column, (at, values) in enumerate(samples):
-        bins[column] = int((at - start) // seconds)
-        for name, value in values.items():
-            grid[place[name], column] = value
+    rows = {kind: np.array([place[name] for name in kind], np.int64) for kind in {row.names for row in samples}}
+    for column, row in enumerate(samples):
+        bins[column] = int((row.at - start) // seconds)
+        grid[rows[row.names], column] = row.numbers
     table = np.full((len(names), count, 4), np.nan, np.float32)
     for point in np.unique(bins[(bins >= 0) & (bins < count)]):
         table[:, point] = _figures(grid[:, bins == point])
