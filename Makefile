@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # one more than proc
 SEEDS ?= 300
 SEED_BASE ?= 0
 
-.PHONY: demo demo-cluster test campaigns frameworks-latest chaos attack check package site bench bench-scheduling docs clean
+.PHONY: demo demo-cluster test campaigns planted frameworks-latest chaos attack check package site bench bench-scheduling docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make demo-cluster  the same idea on 13 machines that Ray orders: processes of this machine"
 	@echo "make test    run every test but the campaigns (ARGS=--hypothesis-profile=anew: with examples that nobody has tried)"
 	@echo "make campaigns  the tests that take long: clusters that lose machines and order them, the real gcloud by the pages (ARGS=--all: with further cases)"
+	@echo "make planted  bugs that are planted on purpose, a few a room, and whether a test finds each"
 	@echo "make frameworks-latest  the tests of frameworks, with their newest releases (an environment of its own, 3 GB)"
 	@echo "make chaos   try to break it: a simulation, planted bugs, real faults, fuzzing (SEEDS=300 SEED_BASE=0 ARGS='--cycles 200')"
 	@echo "make attack  what jobs and users can do to a server, for a minute each at levels 1 and 2 (ARGS='--seconds 10 --only pipes')"
@@ -41,6 +42,9 @@ RAY_TESTS := tests/live/test_ray*.py
 campaigns: .venv/test  # clusters of Ray one after the other: 13 nodes beside others are too much for two processors
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m campaign --ignore-glob='$(RAY_TESTS)' $(ARGS)
 	$(BIN)/python -m pytest -m campaign $(RAY_TESTS) $(ARGS)
+
+planted: .venv/test
+	$(BIN)/python -m tests.planted
 
 LATEST := build/latest
 FRAMEWORKS := tests/frameworks $(addprefix tests/live/test_,distribute.py frameworks.py keras_average.py checkpoint.py resume.py \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stoker.gpu.driver import Driver
+from stoker.gpu.drivers.amdsmi import AmdSmiDriver
 from stoker.gpu.drivers.fake import FakeDriver
 from stoker.gpu.drivers.nvml import NvmlDriver
 from stoker.kinds.base import Kind
@@ -20,6 +21,7 @@ from stoker.scheduling.policies.gittins import Gittins
 from stoker.scheduling.policies.las import Las
 from stoker.scheduling.policies.priority import Priority
 from stoker.scheduling.policies.srsf import Srsf
+from tests.gpu.test_amdsmi import a_library
 
 from .driver_contract import DriverContract
 from .kind_contract import KindContract
@@ -90,6 +92,11 @@ class TestTraining(KindContract):
 class TestFakeDriver(DriverContract):
     def make(self) -> Driver:
         return FakeDriver("Tesla T4", "Tesla T4")
+
+
+class TestAmdSmi(DriverContract):
+    def make(self) -> Driver:
+        return AmdSmiDriver(a_library())
 
 
 class TestNvml(DriverContract):
