@@ -110,4 +110,4 @@ def test_every_member_has_its_contract_here() -> None:
     assert set(MEMBERS["policies"]) == {"fifo", "ftf", "gittins", "las", "priority", "srsf"}
     assert set(MEMBERS["placers"]) == {"best-fit", "fgd", "pack", "shadow-price", "spread"}
     assert set(MEMBERS["kinds"]) == {"training"}
-    assert set(MEMBERS["drivers"]) == {"fake", "nvml"}
+    assert set(MEMBERS["drivers"]) == {"amdsmi", "fake", "nvml"}
