@@ -30,7 +30,7 @@ class Bug:
 
 BUGS = (
     # core
-    Bug("core/options.py", 'not in (o.default, "none", "")', 'not in (o.default, "")', "core/test_options.py"),
+    Bug("core/options.py", 'not in (o.default, "")', 'not in ("",)', "core/test_options.py"),
     Bug("core/options.py", "int(text) <= self.most", "int(text) < self.most + 2", "core/test_options.py"),
     Bug("core/spec.py", "return self.preemptible or self.resumable", "return self.preemptible", "scheduling"),
     # scheduling, site, control
@@ -55,13 +55,13 @@ BUGS = (
     Bug("cli/job_flags.py", 'name = f"{name}/--no-{name[2:]}"', "pass", "cli/test_job_flags.py test_docs.py"),
     # insight, kinds, hardware
     Bug("insight/bills.py", "max(since, attempt.placed_at)", "attempt.placed_at", "insight/test_bills.py"),
-    Bug("kinds/training.py", "    env |= job.spec.program.variables\n", "", "kinds api/test_scheduling.py"),
+    Bug("kinds/training.py", "    env |= job.spec.program.variables\n", "", "kinds"),
     Bug("hardware/rules.py", "elif count < 0:", "elif count < -1:", "hardware"),
     # gpu, sampling
     Bug("gpu/nvml_reader.py", "one.value / 100", "one.value", "gpu"),
     Bug("gpu/nvml_reader.py", "card.unsupported.add(name)", "pass", "gpu"),
     Bug("sampling/series.py", "np.ceil(0.95 * known)", "np.ceil(0.05 * known)", "sampling"),
-    Bug("sampling/history.py", "ON CONFLICT DO NOTHING", "ON CONFLICT DO UPDATE SET body = body", "sampling"),
+    Bug("sampling/history.py", "ON CONFLICT DO NOTHING", "ON CONFLICT DO UPDATE SET body = excluded.body", "sampling"),
     Bug("sampling/sampler.py", "fault=Fault.STUCK", "fault=None", "sampling"),
     Bug("sampling/monitor.py", "if sample.at >= oldest", "if True", "sampling"),
     # runtime, frameworks

@@ -56,6 +56,13 @@ def test_a_plain_command_is_run_as_it_was_typed() -> None:
     assert launched(job, job_dir="/data/out").replicas[0].command == ("python", "a b.py")
 
 
+def test_what_options_set_is_there_and_the_programs_own_variables_come_over_it() -> None:
+    options = {"STOKER_PRECISION": "bf16", "STOKER_DISTRIBUTE": "auto"}
+    launch = launched(a_packaged_job(variables=options, env={"STOKER_PRECISION": "mine"}))
+    for replica in launch.replicas:
+        assert (replica.env["STOKER_DISTRIBUTE"], replica.env["STOKER_PRECISION"]) == ("auto", "mine")
+
+
 def test_the_variables_of_the_job() -> None:
     job = a_packaged_job(env={"MINE": "1", "STOKER_JOB_NAME": "cannot hide"})
     env = launched(job, job_dir="/data/out/").replicas[1].env

@@ -136,6 +136,16 @@ def test_samples_out_of_order_and_clocks_that_jump(history: History, clock: Manu
     assert sorted(x for x in found.table[0, :, MEAN].tolist() if x == x) == [8.0, 9.0]
 
 
+def test_a_minute_that_is_written_stays_when_the_clock_was_set_back(
+    history: History, clock: ManualClock, tmp_path: Path
+) -> None:
+    feed(history, clock, 190)
+    for second in range(70):
+        history.add("n1", BEGAN + second, {"G0": {"utilization_percent": 99.0}})
+    kept = History(tmp_path / "samples.db", COUNTERS, clock=clock.now)
+    assert kept.points("n1", "G0", BEGAN, BEGAN + 60, count=6).table[0, 0, MEAN] == 4.5
+
+
 def test_a_flood_is_bounded(history: History) -> None:
     for n in range(5000):
         history.add("n1", BEGAN + n / 200, {"G0": {"utilization_percent": 1.0}})

@@ -266,7 +266,7 @@ def with_options(spec: JobSpec, asked: Mapping[str, Any]) -> JobSpec:
     given = [(option, asked[option.name]) for option in OPTIONS if asked.get(option.name) is not None]
     limits = {o.target.partition(".")[2]: o.convert(value) for o, value in given if o.target.startswith("limits.")}
     rest = {o.target: o.convert(value) for o, value in given if o.target and "." not in o.target}
-    variables = {o.variable: str(value) for o, value in given if o.variable and value not in (o.default, "none", "")}
+    variables = {o.variable: str(value) for o, value in given if o.variable and value not in (o.default, "")}
     program = replace(spec.program, variables={**spec.program.variables, **variables})
     return replace(spec, limits=replace(spec.limits, **limits), program=program, **rest)
 
