@@ -66,7 +66,6 @@ BUGS = (
     Bug("sampling/monitor.py", "if sample.at >= oldest", "if True", "sampling"),
     # runtime, frameworks
     Bug("runtime/exits.py", "if 1 <= code <= 127:", "if 1 <= code <= 126:", "runtime/test_exits.py"),
-    Bug("runtime/lease.py", "* (1 + GRACE_PART)", "* 100", "runtime/test_lease.py"),
     Bug("frameworks/processes/learning_rates.py", '"linear": float', '"linear": math.sqrt', "frameworks"),
     Bug(
         "frameworks/checkpointing/checkpoints.py", "is_proved or all(", "is_proved or any(", "frameworks/checkpointing"

@@ -78,7 +78,7 @@ def test_a_driver_that_hangs_holds_up_its_own_readings_alone() -> None:
         reader = NvmlDriver().reader()
         assert reader is not None
         sampler = Sampler([reader], seconds=0.05, stuck_seconds=0.3)
-        thread = threading.Thread(target=sampler.run, args=[told.append])
+        thread = threading.Thread(target=sampler.run, args=[told.append], daemon=True)
         thread.start()
         wait_until(lambda: any(sample.gpus for sample in told))
         library.hangs["nvmlDeviceGetPowerUsage"] = threading.Event()

@@ -80,6 +80,16 @@ def test_of_a_damaged_one_the_one_before_is_taken(at: Open, tmp_path: Path, name
     assert at(tmp_path).at(2) is None
 
 
+def test_one_of_several_files_that_is_damaged_is_enough(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(str(tmp_path))
+    save(checkpoints, 1)
+    draft = checkpoints.begin(2, "draft")
+    for name in ("first", "second"):
+        Path(draft, name).write_text("weights")
+    Path(checkpoints.commit(draft, 2, {}), "second").write_text("weighty")
+    assert checkpoints.at(2) is None and checkpoints.at(1) is not None
+
+
 def test_a_step_that_was_not_whole_is_written_again(at: Open, tmp_path: Path) -> None:
     file_of(save(at(tmp_path), 5), "weights").unlink()
     save(at(tmp_path), 5, "again")
