@@ -278,7 +278,7 @@ def options_of(labels: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str
     for option in OPTIONS:
         text = labels.get(option.label) if option.label else None
         if text is None or (not text and isinstance(option.kind, Text | Interval)):
-            continue  # an empty label asks for nothing, where nothing is a thing that can be asked for
+            continue  # an empty name, or an empty time, asks for nothing
         try:
             found[option.name] = option.kind.read(text)
         except ValueError as error:

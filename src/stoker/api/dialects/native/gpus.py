@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from stoker.core.errors import BadSpec, NotFound, Violation
 from stoker.core.ids import job_id, split_job_id
 from stoker.core.job import Attempt
 from stoker.gpu.metrics import METRICS
+from stoker.insight.holders import holders_of
 from stoker.sampling.history import MOST_POINTS, History
 from stoker.sampling.host import HOST_METRICS
 from stoker.sampling.monitor import HOST
@@ -50,12 +51,7 @@ Until = Annotated[float, asks("Until when, in seconds since the epoch; 0: now.",
 def list_gpus(request: Request) -> Response:
     """The GPUs of all machines, as they were seen last: what they show, who holds them, who uses them."""
     site, sees = services(request), access_of(request).sees
-    holders: dict[str, list[str]] = {}
-    for attempt in site.live.made(lambda world: list(world.attempts.values())):
-        project, job = split_job_id(attempt.job)
-        for place in attempt.placements if sees(project) else ():
-            for device in place.devices:
-                holders.setdefault(device, []).append(f"{job}/{place.role}-{place.index}")
+    holders = site.live.made(holders_of)
     rows: list[Gpu] = []
     for now in site.monitor.gpus():
         gpu = now.reading.device
@@ -70,7 +66,7 @@ def list_gpus(request: Request) -> Response:
                 "values": dict(now.reading.values),
                 "fault": str(now.reading.fault) if now.reading.fault else None,
                 "problem": now.reading.problem,
-                "jobs": sorted(holders.get(gpu.uuid, [])),
+                "jobs": sorted(_seen_by(sees, holders.get(gpu.uuid, ()))),
                 "processes": [
                     {"pid": found.pid, "memory_bytes": found.memory_bytes, "sm_percent": found.sm_percent}
                     for found in now.processes
@@ -92,7 +88,8 @@ def get_node_samples(
 ) -> Response:
     """What a machine and each of its GPUs showed: processors, memory, disks, network, and what the cards tell."""
     site = services(request)
-    nodes = site.live.made(lambda world: dict(world.nodes))
+    with site.live.look() as world:
+        nodes = dict(world.nodes)
     if node not in nodes:
         raise no_such_node(node, nodes)
     history, names = _history(site), _names(metrics)
@@ -124,6 +121,14 @@ def get_job_samples(
     ]
     told: AllSamples = {"samples": rows}
     return answer(told)
+
+
+def _seen_by(sees: Callable[[str], bool], holders: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Of who holds a GPU, those whose project may be seen: JOB/REPLICA."""
+    for job, replica in holders:
+        project, name = split_job_id(job)
+        if sees(project):
+            yield f"{name}/{replica}"
 
 
 def _attempt(attempts: Sequence[Attempt], number: int, name: str) -> Attempt:

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from stoker.api.services import Services, services
+from stoker.insight.holders import holders_of
 
 from . import gpus, site
 
@@ -47,18 +48,9 @@ def page(found: Services) -> bytes:
     """The text as it is now."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Site(found))
-    return "".join(gpus.lines_of(found.monitor.gpus(), _holders(found))).encode() + generate_latest(registry)
-
-
-def _holders(found: Services) -> dict[str, list[tuple[str, str]]]:
-    """By the uuid of a GPU, who holds it: job and replica."""
-    holders: dict[str, list[tuple[str, str]]] = {}
-    with found.live.look() as world:
-        for attempt in world.attempts.values():
-            for place in attempt.placements:
-                for device in place.devices:
-                    holders.setdefault(device, []).append((attempt.job, f"{place.role}-{place.index}"))
-    return holders
+    return "".join(gpus.lines_of(found.monitor.gpus(), found.live.made(holders_of))).encode() + generate_latest(
+        registry
+    )
 
 
 class _Site(Collector):
