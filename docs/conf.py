@@ -16,7 +16,14 @@ html_show_sphinx = False
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 root_doc = "docs/index"
-include_patterns = ["docs/**", "examples/**/README.md", "examples/README.md", "benchmarks/README.md", "*.md"]
+include_patterns = [
+    "docs/**",
+    "examples/**/README.md",
+    "examples/README.md",
+    "benchmarks/README.md",
+    "monitoring/README.md",
+    "*.md",
+]
 myst_heading_anchors = 4  # as GitHub makes them, so that links hold in both places
 nitpicky = True
 suppress_warnings = ["misc.highlighting_failure"]  # examples with `…` in them

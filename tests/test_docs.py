@@ -28,7 +28,7 @@ A_VARIABLE = re.compile(r"(?:STOKER|CLOUD_ML|AIP|JAX|TF|CLUSTER|TORCH|NCCL|GLOO)
 def pages() -> list[Path]:
     """Every page of markdown that is ours."""
     found = [*ROOT.glob("*.md")]
-    for folder in ("docs", "examples", "src", "benchmarks", "tests"):
+    for folder in ("docs", "examples", "src", "benchmarks", "monitoring", "tests"):
         found += (ROOT / folder).rglob("*.md")
     return sorted(page for page in found if not NOT_OURS & set(page.parts))
 
@@ -150,6 +150,27 @@ def test_links_lead_somewhere() -> None:
             if not found.exists() or (anchor and found.suffix == ".md" and anchor not in anchors(found)):
                 broken.append(f"{name(page)}: {target}")
     assert not broken, "\n".join(broken)
+
+
+def test_pages_of_the_site_lead_to_pages_of_the_site() -> None:
+    """As `make site` would say after half an hour of other tests."""
+    of_the_site = {page for pattern in site_patterns() for page in ROOT.glob(pattern) if page.suffix == ".md"}
+    outside = [
+        f"{name(page)}: {target}"
+        for page in sorted(of_the_site)
+        for target in re.findall(r"\]\(([^)\s:#]+\.md)(?:#[^)\s]*)?\)", prose(page))
+        if (page.parent / target).resolve() not in of_the_site
+    ]
+    assert not outside, "\n".join(outside)
+
+
+def site_patterns() -> list[str]:
+    """What `docs/conf.py` includes, read without Sphinx."""
+    for node in ast.parse((DOCS / "conf.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "include_patterns":
+            patterns: list[str] = ast.literal_eval(node.value)
+            return [pattern.replace("**", "**/*") if pattern.endswith("**") else pattern for pattern in patterns]
+    raise AssertionError("docs/conf.py names no include_patterns")
 
 
 def anchors(page: Path) -> set[str]:
