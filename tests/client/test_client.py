@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from stoker.client.client import RECONNECT_SECONDS, Client
+from stoker.client.client import Client
+from stoker.client.transport import RECONNECT_SECONDS
 from stoker.core import errors as e
 
 Handler = Callable[[httpx.Request], httpx.Response]
