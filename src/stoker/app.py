@@ -32,6 +32,7 @@ from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.driver import Driver
+from stoker.insight.ledgers import Ledgers
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.queue_view import Queue
 from stoker.parts import history_of, host_watch, isolation_of, make_files, ray_engine
@@ -69,6 +70,7 @@ class Stoker:
     loop: Loop
     services: Services
     sampling: SamplingHere | None  # of this machine; it starts when the server takes over
+    ledgers: Ledgers  # so do they
     take_over: Callable[[str], None]  # lets replicas find the server at an address, and ends those that nobody knows
 
 
@@ -212,6 +214,8 @@ def _tied(
     if monitor.history is not None:
         sampling = SamplingHere(monitor, [node for node in nodes if not node.virtual], config["sample_seconds"])
 
+    live = LiveWorld(store)
+    ledgers = Ledgers(home / "goodput.db", store, logs, live, clock)
     notifier = Notifier()
     store.listen(notifier.notify)
     logs.listen(notifier.notify_for)
@@ -231,7 +235,7 @@ def _tied(
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),
-        live=LiveWorld(store),
+        live=live,
         outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
         logs=logs,
         files=files,
@@ -239,6 +243,7 @@ def _tied(
         uploads=Uploads(home / "uploads", objects, clock),
         engines=dict(engines),
         monitor=monitor,
+        ledgers=ledgers,
         problems=problems,
         unknown=unknown,
         leases=loop.leases,
@@ -267,6 +272,7 @@ def _tied(
             watch.start()
         if sampling is not None:
             sampling.start()
+        ledgers.start()
         for problem in filter(None, (unknown.problem(), _clock_problem(ahead_seconds))):
             _log.error("%s", problem)
 
@@ -277,6 +283,7 @@ def _tied(
         loop=loop,
         services=services,
         sampling=sampling,
+        ledgers=ledgers,
         take_over=take_over,
     )
 

@@ -17,6 +17,7 @@ from stoker.api.dialects.native.schemas import (
     errors,
     events,
     files,
+    goodput,
     history,
     jobs,
     outlook,
@@ -121,6 +122,7 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
         (costs.Costs, "/stoker/v1/costs"),
         (queue.TheQueue, "/stoker/v1/queue"),
         (history.History, "/stoker/v1/history"),
+        (goodput.Goodput, "/stoker/v1/goodput?by=node"),
         (jobs.LiveJobs, "/stoker/v1/jobs"),
         (jobs.JobList, f"{PROJECT}/jobs"),
         (jobs.Artifacts, f"{PROJECT}/jobs/first/artifacts"),
@@ -132,6 +134,7 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
                 (jobs.Story, "/story"),
                 (outlook.Explanation, "/explain"),
                 (jobs.Metrics, "/metrics"),
+                (goodput.GoodputOfJob, "/goodput"),
             )
         ),
     ):
@@ -154,6 +157,7 @@ def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
             drill,
             errors,
             files,
+            goodput,
             history,
             jobs,
             outlook,

@@ -27,6 +27,7 @@ from stoker.control.unknown import Unknown
 from stoker.core.changes import Change
 from stoker.core.site import Site
 from stoker.engines.local.isolation import LEVEL_0
+from stoker.insight.ledgers import Ledgers
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.queue_view import Queue
 from stoker.kinds.training import Training
@@ -176,6 +177,7 @@ class Server:
                 enact=enact,
                 clock=clock,
             )
+            live = LiveWorld(self.store)
             notifier = Notifier()
             notifier.closed = True  # nobody is kept on the line: a long poll is answered at once, and asked again
             objects = Objects(files, home)
@@ -198,9 +200,10 @@ class Server:
                 uploads=Uploads(home / "uploads", objects, clock),
                 engines={"fake": engine},
                 monitor=Monitor(None, clock.now),
+                ledgers=Ledgers(home / "goodput.db", self.store, self.logs, live, clock),
                 leases=self.loop.leases,
                 isolation=LEVEL_0,
-                live=LiveWorld(self.store),
+                live=live,
                 tokens=tokens.book,
                 unknown=Unknown(home=home, store=self.store, logs=self.logs, engines={}),
                 notifier=notifier,

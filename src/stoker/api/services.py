@@ -22,6 +22,7 @@ from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.engines.local.isolation import Isolation
 from stoker.engines.local.pythons import find_uv, surroundings
+from stoker.insight.ledgers import Ledgers
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.outlook import Outlooks
 from stoker.insight.queue_view import Queue
@@ -61,6 +62,7 @@ class Services:
     uploads: Uploads
     engines: dict[str, Engine]
     monitor: Monitor
+    ledgers: Ledgers
     leases: Leases
     isolation: Isolation
     notifier: Notifier

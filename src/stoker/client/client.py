@@ -152,6 +152,14 @@ class Client(Transport):
         query = urlencode({"attempt": attempt, "points": points})
         return self._call("GET", f"/stoker/v1/{job_path(project, name)}/steps?{query}")
 
+    def goodput(self, project: str, name: str) -> Any:
+        """What became of every second for which a job held its machines."""
+        return self._call("GET", f"/stoker/v1/{job_path(project, name)}/goodput")
+
+    def site_goodput(self, **asked: Any) -> Any:
+        """The same of many jobs together: since, until (seconds since 1970), by, project, queue."""
+        return self._call("GET", "/stoker/v1/goodput", params=asked)
+
     def ask_for_profile(self, project: str, name: str, seconds: float) -> Any:
         """Have every replica of a job looked into; returns the id, by which `profile` tells what was found."""
         return self._call("POST", f"/stoker/v1/{job_path(project, name)}:profile?{urlencode({'seconds': seconds})}")

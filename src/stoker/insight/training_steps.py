@@ -39,6 +39,8 @@ class Window:
     examples: int
     waited: float | None  # for data; None: not known
     together: float | None  # for other processes; None: not known
+    aside: float = 0.0  # beside these steps, something else was done for so long, such as evaluating
+    saving: float = 0.0  # of that, it stood still for a checkpoint
     values: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -206,6 +208,12 @@ def saves_of(lines: Iterable[tuple[str, str]]) -> Saves:
     )
 
 
+def resumes_of(lines: Iterable[tuple[str, str]]) -> list[tuple[float, int]]:
+    """When the programs of one attempt went on from a checkpoint, and from which step."""
+    found = [(_number(told.get("at")), _count(told.get("resumed"))) for _, line in lines for told in [_told(line)]]
+    return [(at, step) for at, step in found if at is not None and step is not None]
+
+
 def series(windows: Sequence[Window], most: int = MOST_POINTS) -> list[Window]:
     """The windows, so joined that there are not too many. The first step stays alone."""
     found = list(windows)
@@ -296,6 +304,8 @@ def _joined(one: Window, other: Window) -> Window:
         examples=one.examples + other.examples,
         waited=_sum(one, one.waited, other, other.waited),
         together=_sum(one, one.together, other, other.together),
+        aside=one.aside + other.aside,
+        saving=one.saving + other.saving,
         values={**one.values, **other.values},
     )
 
@@ -331,6 +341,8 @@ def _window(told: Mapping[str, Any]) -> Window | None:
         examples=_count(told.get("examples")) or 0,
         waited=_number(told.get("waited")),
         together=_number(told.get("together")),
+        aside=_number(told.get("aside")) or 0.0,
+        saving=_number(told.get("saving")) or 0.0,
         values=dict(_values(named)) if isinstance(named, dict) else {},
     )
 

@@ -20,7 +20,7 @@ _MOST_IN_MEMORY = 1000
 _ASK_AGAIN_SECONDS = 10.0
 _CHATTY_BATCH_BYTES = 1 << 14
 _CHATTY_PAUSE_SECONDS = 0.05
-_UNHEARD = "profile"  # what is found of a program that is looked into is not a word of its own
+_UNHEARD = ("profile", "usage")  # what is found of a program is not a word of its own
 
 
 class Lines:
@@ -144,7 +144,7 @@ class Log:
         elif stream == "out":
             self.last_output.extend(lines)
         with self._lock:
-            if stream != _UNHEARD:
+            if stream not in _UNHEARD:
                 self.heard += len(lines)
             first, now = self._number + 1, time.time()
             self._number += len(lines)

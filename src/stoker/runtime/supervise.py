@@ -26,6 +26,7 @@ from .sandbox import Sandbox
 from .server import Refused, Server
 from .steps_file import StepsFile
 from .umask import close_files
+from .usage import Usage
 from .variables import variables_of_program
 from .wiring import Cluster, wiring
 from .work_folder import WorkFolder
@@ -72,6 +73,7 @@ class Supervisor:
         self.log = Log(folder.log_file, Server(self.request))
         self._limit = OutputLimit.of_request(self.request)
         self._steps = StepsFile(os.path.join(folder.beat_folder, STEPS), self.log)
+        self._usage = Usage(self.log)
         server = Server(self.request)
         self.lease = Lease(self.request.get("lease"), lambda wait: server.post("beat", b"", wait), self._asked_to_stop)
 
@@ -221,8 +223,9 @@ class Supervisor:
         return ended
 
     def _must_stop_or_is_quiet(self) -> bool:
-        """Asked several times a second while the program runs: whether it must stop. Tells of its steps, and of a standstill."""
+        """Asked several times a second while the program runs: whether it must stop. Tells of steps, use and a standstill."""
         self._steps.pass_on()
+        self._usage.pass_on()
         if not self._work.excess and self._work.holds_too_much() and self._program is not None:
             self._say(f"it is ended: {self._work.excess}")
             self._program.kill()  # at once: in the grace it would write on

@@ -22,10 +22,13 @@ from stoker.core.ids import job_of_attempt
 from .log_file import LogFile, LogLine, drop_lines, read_lines
 from .log_limit import LogLimit
 
-STEPS, PROFILE = "steps", "profile"
-"""The streams of what programs tell of their steps, and of what was found of their processes. runtime/ has the same."""
+STEPS, PROFILE, USAGE = "steps", "profile", "usage"
+"""The streams of what programs tell of their steps, of what was found of their processes, and of what those use.
 
-ASIDE = (STEPS, PROFILE)
+runtime/ has the same.
+"""
+
+ASIDE = (STEPS, PROFILE, USAGE)
 """They are no output."""
 
 ASIDE_SHARE = 0.25

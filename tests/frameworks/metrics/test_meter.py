@@ -58,14 +58,14 @@ def test_what_is_done_aside_is_no_part_of_a_step() -> None:
     hand = Hand()
     hand.steps(1, 0.1)
     hand.now += 7.0  # it saves, within a step
-    hand.meter.aside(7.0)
+    hand.meter.saving(7.0)
     hand.steps(1, 0.1)
     hand.now += 50.0  # it evaluates, between two
     hand.meter.begin()
     hand.steps(10, 0.1)
     hand.meter.tell()
     window = hand.told[1]
-    assert window["longest"] == pytest.approx(0.1) and window["aside"] == pytest.approx(7.0)
+    assert window["longest"] == pytest.approx(0.1) and [window["aside"], window["saving"]] == pytest.approx([7.0, 7.0])
     assert sum(w["aside"] for w in hand.told) == pytest.approx(57.0)
     assert sum(w["seconds"] for w in hand.told) == pytest.approx(1.2)
 

@@ -98,7 +98,7 @@ class Keeping:
             (saved.is_given_up,) = map(bool, self.together.most([float(saved.has_failed)]))
             saving.wait()
         if measures is not None:
-            measures.aside(saved.stall_seconds)
+            measures.saving(saved.stall_seconds)
         return saved
 
     @property

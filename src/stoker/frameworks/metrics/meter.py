@@ -5,10 +5,10 @@ on. The first step, in which frameworks compile, has a window of its own; the ot
 in seconds.
 
     {"t": time, "step": steps so far, "steps": 20, "seconds": 1.02, "longest": 0.07, "examples": 640, "waited": 0.3,
-     "together": 0.1, "aside": 0.0, "values": {"loss": 0.31}}
+     "together": 0.1, "aside": 0.0, "saving": 0.0, "values": {"loss": 0.31}}
 
 `seconds`: of these steps, all in all; `waited` of them for data, `together` for other processes (null: not known). `aside`: what
-was done between steps and is no part of them, such as saving and evaluating.
+was done between steps and is no part of them, such as evaluating; `saving` of that, checkpoints were written.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Meter:
         self._steps, self._seconds, self._longest, self._examples = 0, 0.0, 0.0, 0
         self._waited: Optional[float] = None
         self._together: Optional[float] = None
-        self._aside = self._step_aside = 0.0
+        self._aside = self._step_aside = self._saving = 0.0
 
     @property
     def is_due(self) -> bool:
@@ -127,9 +127,10 @@ class Meter:
         """So long, within this step, it waited for other processes, or exchanged something with them."""
         self._together = (self._together or 0.0) + seconds
 
-    def aside(self, seconds: float) -> None:
-        """So long, between two steps, it did something else."""
+    def saving(self, seconds: float) -> None:
+        """So long, between two steps, it stood still while a checkpoint was written."""
         self._aside += seconds
+        self._saving += seconds
         self._step_aside += seconds
 
     def report(self, values: Dict[str, Any]) -> None:
@@ -167,6 +168,7 @@ class Meter:
             "waited": None if self._waited is None else round(self._waited, 6),
             "together": None if self._together is None else round(self._together, 6),
             "aside": round(self._aside, 6),
+            "saving": round(self._saving, 6),
             "values": _numbers(self._values, may_wait=not is_last),
         }
         self._tell_tensorboard(found)

@@ -31,6 +31,7 @@ def families_of(site: Services) -> Iterator[Family]:
         left_out = Family("stoker_samples_left_out", "Samples that came too late, or too many of them.", "counter")
         left_out.add_sample("stoker_samples_left_out_total", {}, history.left_out)
         yield left_out
+    yield from _of_goodput(site)
     yield from _of_hosts(site, names)
 
 
@@ -89,6 +90,15 @@ def _state(node: Node, world: World) -> str:
     if node.state is NodeState.UP and record is not None and record.cordon is not None:
         return "CORDONED"
     return str(node.state)
+
+
+def _of_goodput(site: Services) -> Iterator[Family]:
+    """Of jobs that have ended: their ledgers do not change, so that the sums only grow."""
+    found = Family("stoker_held_seconds", "What accelerators, or machines without any, were held for.", "counter")
+    for (project, weight, phase), seconds in sorted(site.ledgers.totals().items()):
+        labels = {"project": project, "of": weight, "phase": str(phase)}
+        found.add_sample("stoker_held_seconds_total", labels, seconds)
+    yield found
 
 
 def _of_hosts(site: Services, nodes: list[str]) -> Iterator[Family]:

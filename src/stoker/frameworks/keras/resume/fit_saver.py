@@ -214,7 +214,7 @@ class Saving:
         chance = self._course.chance() if self._course is not None else {}
         self._save_seconds = self._writer.save(self._model, state, best, chance, waits=waits)
         if self._meter is not None:
-            self._meter.aside(self._save_seconds)
+            self._meter.saving(self._save_seconds)
         self._writer.rhythm.saved(self._save_seconds)
 
     def _told_to_stop(self, number: int, frame: Optional[FrameType]) -> None:
