@@ -17,6 +17,7 @@ from stoker.api.dialects.native.schemas import (
     errors,
     events,
     files,
+    findings,
     goodput,
     history,
     jobs,
@@ -135,6 +136,7 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
                 (outlook.Explanation, "/explain"),
                 (jobs.Metrics, "/metrics"),
                 (goodput.GoodputOfJob, "/goodput"),
+                (findings.Findings, "/findings"),
             )
         ),
     ):
@@ -157,6 +159,7 @@ def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
             drill,
             errors,
             files,
+            findings,
             goodput,
             history,
             jobs,

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stoker.insight.findings.evidence import Evidence
+from stoker.insight.findings.rules import findings
 from stoker.insight.training_steps import (
     Progress,
     Window,
-    findings,
     per_second,
     progress_of,
     series,
@@ -122,7 +123,7 @@ garbage = st.recursive(
 def test_whatever_a_program_tells_there_is_an_answer(lines: list[tuple[str, str]]) -> None:
     for found in progress_of(lines):
         assert found.recent.steps >= 0 and series(found.windows, 10)
-    findings(progress_of(lines))
+    findings(Evidence(training=progress_of(lines)))
 
 
 def test_numbers_of_hundreds_of_digits_are_infinite() -> None:
@@ -132,7 +133,7 @@ def test_numbers_of_hundreds_of_digits_are_infinite() -> None:
 
 
 def codes(found: list[Progress]) -> list[str]:
-    return [finding.code for finding in findings(found)]
+    return [finding.code for finding in findings(Evidence(training=found))]
 
 
 def test_a_healthy_gang_has_no_findings() -> None:
@@ -147,19 +148,19 @@ def test_waiting_for_data(waited: float, code: list[str]) -> None:
 def test_the_one_that_the_others_wait_for() -> None:
     """All steps take equally long, for they are one: the slowest waits least for the others."""
     found = gang(chief_0=(0.2, 0.1, 0.0), worker_0=(0.2, 0.1, 0.0), worker_1=(0.2, 0.01, 0.0))
-    (finding,) = findings(found)
+    (finding,) = findings(Evidence(training=found))
     assert finding.code == "STRAGGLER"
     assert finding.text == "worker-1 takes 190 ms of its own for a step, the others 100 ms"
-    because_of_data = findings(gang(chief_0=(0.2, 0.1, 0.0), worker_0=(0.2, 0.01, 0.08)))[-1]
+    because_of_data = findings(Evidence(training=gang(chief_0=(0.2, 0.1, 0.0), worker_0=(0.2, 0.01, 0.08))))[-1]
     assert because_of_data.text.endswith("the others 100 ms, most of the difference waiting for data")
 
 
 def test_a_loss_that_is_no_number() -> None:
     found = training(told(1, 1, 1.0, values={"loss": 2.0}), told(9, 8, 1.0, values={"loss": "nan"}))
-    (finding,) = findings([found])
+    (finding,) = findings(Evidence(training=[found]))
     assert finding.code == "NOT_A_NUMBER" and finding.text == "loss of chief-0 is nan, since step 9 or shortly before"
     again = training(told(1, 1, 1.0, values={"loss": "nan"}), told(9, 8, 1.0, values={"loss": 1.0}))
-    assert findings([again]) == [], "it has come back"
+    assert findings(Evidence(training=[again])) == [], "it has come back"
 
 
 def test_values_alone_are_no_start_and_steps_that_are_done_as_one_are_the_first() -> None:

@@ -6,7 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from stoker.core.errors import NotFound
+from stoker.core.errors import NotFound, StokerError
 
 from . import show
 from .outlook import clock, diagnosed
@@ -29,6 +29,8 @@ def follow(client: Client, project: str, name: str, *, logs: bool = True, replic
             screen.show(event)
             if event["kind"] == "end":
                 show.note(after(client.details(project, name)))
+                for line in held_up(client, project, name):
+                    show.note(line)
                 return int(event["exit_code"])
     except KeyboardInterrupt:
         show.note(f"\n{name} goes on. See it again: stoker logs -f {name}   End it: stoker jobs cancel {name}")
@@ -45,6 +47,15 @@ def after(details: dict[str, Any]) -> str:
     if failed:
         tries.insert(1, f"stoker why {name}")
     return "\n".join([*map("  {}".format, died_of), *where(details), f"  Next:  {'   ·   '.join(tries)}"])
+
+
+def held_up(client: Client, project: str, name: str) -> list[str]:
+    """The first thing that held its training up, if anything did."""
+    try:
+        found = client.findings(project, name)["findings"][:1]
+    except StokerError:  # the server ends with its last job
+        return []
+    return [f"  {first['text']}   \u2192 stoker diagnose {name}" for first in found if not first["is_good"]]
 
 
 def newest_diagnosis(details: dict[str, Any]) -> dict[str, Any] | None:

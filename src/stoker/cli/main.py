@@ -34,6 +34,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "cancel": "Stop a job",
         "metrics": "How a job trains: speed, what it waits for, loss, who is slow",
         "goodput": "What became of the time for which machines were held",
+        "diagnose": "What holds a job up, and what to change",
         "profile": "Show what a job's processes do now, and where their time goes",
         "tensorboard": "Start TensorBoard on what a job has written",
     },

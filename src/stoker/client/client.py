@@ -152,6 +152,10 @@ class Client(Transport):
         query = urlencode({"attempt": attempt, "points": points})
         return self._call("GET", f"/stoker/v1/{job_path(project, name)}/steps?{query}")
 
+    def findings(self, project: str, name: str) -> Any:
+        """What is wrong with how a job trains, and what would help."""
+        return self._call("GET", f"/stoker/v1/{job_path(project, name)}/findings")
+
     def goodput(self, project: str, name: str) -> Any:
         """What became of every second for which a job held its machines."""
         return self._call("GET", f"/stoker/v1/{job_path(project, name)}/goodput")

@@ -1,7 +1,6 @@
 """How a job trains: its steps, from what its programs tell of them (frameworks/metrics/meter.py). Pure.
 
-Programs may tell anything, so what is no window is passed over. Thresholds: NVIDIA and Google call training input-bound from a
-third of its time on, and good below a tenth (tf.data, VLDB 2021; MLPerf Storage passes at 90 % utilisation).
+Programs may tell anything, so what is no window is passed over. What follows from it stands in findings/.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
 from typing import Any
 
 MOST_POINTS = 240
@@ -20,9 +18,6 @@ MOST_POINTS = 240
 RECENT_SECONDS = 30.0
 """Rates are those of so much training, the last."""
 
-INPUT_WARNING, INPUT_SEVERE = 0.1, 1 / 3
-SLOW_FACTOR = 1.25
-_SLOW_SECONDS = 0.002  # what is below it is chance
 _MOST_VALUES = 30
 _WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -58,6 +53,8 @@ class Progress:
     way: str = ""  # how it was distributed, as its first step has shown
     in_step: int = 1  # so many replicas of the model
     epoch_steps: int | None = None  # None: not known
+    framework: str = ""  # torch or keras, as far as it was seen
+    loader_workers: int | None = None  # processes that read for it; None: not known
 
     @property
     def last(self) -> Window:
@@ -82,7 +79,7 @@ class Progress:
         for window in reversed(self.windows):
             if found is not None and (window.is_first or window.step > found.step or found.seconds >= RECENT_SECONDS):
                 break
-            found = window if found is None or not found.steps else _joined(window, found)
+            found = window if found is None or not found.steps else joined(window, found)
         assert found is not None
         return found
 
@@ -104,15 +101,6 @@ class Saves:
     count: int
     resumed_step: int | None  # where the attempt went on; None: it began anew
     went_on_at: float | None  # when the first step after that was over
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something to know of a training."""
-
-    code: str
-    text: str
-    action: str
 
 
 def speed_up(training: Sequence[Progress], other: Sequence[Progress]) -> float | None:
@@ -157,6 +145,7 @@ def progress_of(lines: Iterable[tuple[str, str]]) -> list[Progress]:
     windows: dict[str, list[Window]] = {}
     seen: dict[str, tuple[str, int]] = {}
     epochs: dict[str, int] = {}
+    about: dict[str, dict[str, Any]] = {}
     for replica, line in lines:
         told = _told(line)
         if "way" in told:
@@ -164,6 +153,9 @@ def progress_of(lines: Iterable[tuple[str, str]]) -> list[Progress]:
             continue
         if _count(told.get("epoch_steps")):
             epochs[replica] = _count(told["epoch_steps"]) or 0
+            continue
+        if isinstance(told.get("about"), dict):
+            about.setdefault(replica, {}).update(told["about"])
             continue
         window = _window(told)
         if window is not None:
@@ -175,6 +167,8 @@ def progress_of(lines: Iterable[tuple[str, str]]) -> list[Progress]:
             way=seen.get(name, ("", 1))[0],
             in_step=seen.get(name, ("", 1))[1],
             epoch_steps=epochs.get(name),
+            framework=str(about.get(name, {}).get("framework", ""))[:20],
+            loader_workers=_count(about.get(name, {}).get("loader_workers")),
         )
         for name, found in sorted(windows.items(), key=lambda item: _order(item[0]))
     ]
@@ -218,82 +212,20 @@ def series(windows: Sequence[Window], most: int = MOST_POINTS) -> list[Window]:
     """The windows, so joined that there are not too many. The first step stays alone."""
     found = list(windows)
     while len(found) > most:
-        joined: list[Window] = []
+        shorter: list[Window] = []
         for window in found:
-            before = joined[-1] if joined else None
-            if before is not None and len(joined) % 2 == 0 and not before.is_first and window.step > before.step:
-                joined[-1] = _joined(before, window)
+            before = shorter[-1] if shorter else None
+            if before is not None and len(shorter) % 2 == 0 and not before.is_first and window.step > before.step:
+                shorter[-1] = joined(before, window)
             else:
-                joined.append(window)
-        if len(joined) == len(found):
+                shorter.append(window)
+        if len(shorter) == len(found):
             return found[:: -(-len(found) // most)]  # runs that have one window each
-        found = joined
+        found = shorter
     return found
 
 
-def findings(training: Sequence[Progress]) -> list[Finding]:
-    """What is wrong with a training, the worst first."""
-    return [*_not_numbers(training), *_waits_for_data(training), *_is_slow(training)]
-
-
-def _not_numbers(training: Sequence[Progress]) -> Iterable[Finding]:
-    for progress in training:
-        for name, value in progress.values.items():
-            if not math.isfinite(value):
-                since = next(w.step for w in progress.windows if not math.isfinite(w.values.get(name, 0.0)))
-                yield Finding(
-                    code="NOT_A_NUMBER",
-                    text=f"{name} of {progress.replica} is {value}, since step {since} or shortly before",
-                    action="lower the learning rate, clip gradients, or look for zeros that are divided by and logarithms",
-                )
-                return
-
-
-def _waits_for_data(training: Sequence[Progress]) -> Iterable[Finding]:
-    shares = {p.replica: found for p in training for found in [share(p.recent.waited, p.recent)] if found is not None}
-    if not shares:
-        return
-    worst = max(shares, key=lambda name: shares[name])
-    if shares[worst] < INPUT_WARNING:
-        return
-    most = f"{100 * shares[worst]:.0f} % of its time"
-    gain = f"; without that, it would be {1 / max(0.01, 1 - shares[worst]):.1f} times as quick"
-    yield Finding(
-        code="INPUT_BOUND" if shares[worst] >= INPUT_SEVERE else "WAITS_FOR_DATA",
-        text=f"{worst} waits for data {most}{gain}",
-        action="read by several workers and ahead of time (num_workers, prefetch), prepare the data once and keep it in large"
-        " files, or ask for more vCPUs for each GPU",
-    )
-
-
-def _is_slow(training: Sequence[Progress]) -> Iterable[Finding]:
-    """The one that the others wait for. Those in step take equally long; what differs is what each does by itself."""
-    own: dict[str, float] = {}
-    for progress in training:
-        recent, whole = progress.recent, step_seconds(progress.recent)
-        if whole is not None and not recent.is_first:
-            own[progress.replica] = whole - (recent.together or 0.0) / recent.steps
-    if len(own) < 2:
-        return
-    slowest = max(own, key=lambda name: own[name])
-    others = median(seconds for name, seconds in own.items() if name != slowest)
-    if own[slowest] < SLOW_FACTOR * others or own[slowest] - others < _SLOW_SECONDS:
-        return
-    recent = next(p.recent for p in training if p.replica == slowest)
-    waits = (recent.waited or 0.0) / max(1, recent.steps)
-    because = ", most of the difference waiting for data" if waits > (own[slowest] - others) / 2 else ""
-    yield Finding(
-        code="STRAGGLER",
-        text=f"{slowest} takes {_milliseconds(own[slowest])} of its own for a step, the others {_milliseconds(others)}{because}",
-        action="look at its machine (stoker nodes list), and whether its share of the data is harder than the others'",
-    )
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.2f} s"
-
-
-def _joined(one: Window, other: Window) -> Window:
+def joined(one: Window, other: Window) -> Window:
     """Two that follow each other. What is not known of one is taken to be as in the other."""
     return Window(
         at=other.at,

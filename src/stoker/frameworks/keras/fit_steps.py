@@ -82,6 +82,7 @@ class Steps:
         return (size or 0) // (cluster_of(os.environ).processes if strategy in _SEVERAL_WORKERS else 1)
 
     def _callback(self, model: Model, batch: int) -> Any:
+        self._meter.about["framework"] = "keras"
         strategy = getattr(model, "distribute_strategy", None)
         is_scheduled = "ParameterServer" in type(strategy).__name__
         if hasattr(model, "distribute_strategy") and not is_scheduled:  # on TensorFlow

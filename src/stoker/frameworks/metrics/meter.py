@@ -66,6 +66,8 @@ class Meter:
         self.meets: Optional[Callable[[], bool]] = None
         """Asked with each window whether the process has met others, until it has."""
         self.tracer: Optional[Tracer] = None
+        self.about: Dict[str, Any] = {}
+        """What the program trains with, by who has seen it: told once, before the first window."""
         self.kept_by = ""  # who says when a step is over; empty: whoever sees one
         self.batch = 0  # examples of a step of this process, as its first step has shown; 0: nobody looked
         self.step_count = 0
@@ -157,6 +159,9 @@ class Meter:
         self._values = {**self.source(), **self._values}
         if self.own is not None and self._steps and not is_last:
             self._together = max(0.0, self._seconds - self.own())
+        if self.about:
+            self.note({"about": self.about})
+            self.about = {}
         now = self._clock()
         found = {
             "t": round(self._wall(), 3),

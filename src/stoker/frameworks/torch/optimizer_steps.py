@@ -58,6 +58,7 @@ class Steps:
     def put_in_place(self) -> None:
         """Stand where the program will pass."""
         self._meter.source = self._values
+        self._meter.about["framework"] = "torch"
         import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._hears(self._after_step))
         loading = "torch.utils.data.dataloader"
         replace(
@@ -127,7 +128,9 @@ class Steps:
 
     def _after_read(self, loader: Loader, batch: Any, seconds: float) -> None:
         if self._torch.is_grad_enabled():
-            self._has_loader = True
+            if not self._has_loader:
+                self._has_loader = True
+                self._meter.about.update(loader_workers=_workers_of(loader))
             self._read.add(id(loader))
             self._waited += seconds
             self._batch = size_of(batch)
@@ -219,6 +222,11 @@ class Steps:
             return {}
         named = {"loss": self._loss, "learning_rate": self._rate}
         return {name: value for name, value in named.items() if value is not None}
+
+
+def _workers_of(loader: Loader) -> int:
+    """The processes that read for a loader; 0: the program reads itself."""
+    return int(getattr(loader, "_num_workers", 0))
 
 
 def size_of(batch: Any, depth: int = 0) -> int:

@@ -13,11 +13,12 @@ from stoker.api.services import Services, services
 from stoker.core.ids import job_id, split_job_id
 from stoker.core.job import PROBE, Job
 from stoker.core.spec import Group, JobSpec, Machine, Program
+from stoker.insight.findings.evidence import Evidence
+from stoker.insight.findings.rules import findings
 from stoker.insight.training_steps import (
     Progress,
     Saves,
     Window,
-    findings,
     per_second,
     progress_of,
     saves_of,
@@ -29,6 +30,7 @@ from stoker.insight.training_steps import (
 from stoker.store.logs import STEPS
 
 from .answers import a_router, answer, declares
+from .findings import told
 from .schemas.steps import Point, ReplicaSteps, Scaling, Training
 from .schemas.words import Name, Project, asks
 
@@ -73,7 +75,7 @@ def get_steps(
             "resumed_step": saves.resumed_step,
             "went_on_at": saves.went_on_at,
         },
-        "findings": [{"code": f.code, "text": f.text, "action": f.action} for f in findings(training)],
+        "findings": [told(finding) for finding in findings(Evidence(training=training))],
     }
     return answer(found)
 

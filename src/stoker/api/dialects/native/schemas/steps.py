@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from .findings import Finding
 from .words import Time, says
 
 _UNKNOWN = "null where it is not known"
@@ -48,14 +49,6 @@ class ReplicaSteps(TypedDict):
     ]
     values: Annotated[dict[str, float | str], says(_VALUES, {"loss": 0.31})]
     series: Annotated[list[Point], says("How it went, the oldest first.", [])]
-
-
-class Finding(TypedDict):
-    """Something to know of the training."""
-
-    code: Annotated[str, says("INPUT_BOUND, WAITS_FOR_DATA, STRAGGLER or NOT_A_NUMBER.", "STRAGGLER")]
-    text: Annotated[str, says("For people.", "worker-1 takes 120 ms of its own for a step, the others 80 ms")]
-    action: Annotated[str, says("What would help.", "look at its machine (stoker nodes list)")]
 
 
 class Saves(TypedDict):
