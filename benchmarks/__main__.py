@@ -31,6 +31,7 @@ PARTS = {
     "hour": "the control plane's memory over an hour of virtual time",
     "steps": "what it costs a step of training to be measured",
     "samples": "what it costs to see GPUs: 8 of a machine, 10,000 of a site, a day of a job",
+    "diagnosis": "whether `stoker diagnose` is right: programs whose trouble is known",
     "checkpoint": "for how long training stands still for a checkpoint, beside PyTorch's own ways",
     "scaling": "what a second process brings, beside a bare launch",
     "restart": "from the kill of one of two processes to the next step, beside torchrun",

@@ -32,10 +32,11 @@ from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.driver import Driver
+from stoker.insight.idle import IdleRules, IdleWatch
 from stoker.insight.ledgers import Ledgers
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.queue_view import Queue
-from stoker.parts import history_of, host_watch, isolation_of, make_files, ray_engine
+from stoker.parts import Background, history_of, host_watch, isolation_of, make_files, ray_engine
 from stoker.registry import load, names
 from stoker.runtime.zipapp import build as build_runtime
 from stoker.sampling.here import SamplingHere
@@ -69,8 +70,7 @@ class Stoker:
     store: Store
     loop: Loop
     services: Services
-    sampling: SamplingHere | None  # of this machine; it starts when the server takes over
-    ledgers: Ledgers  # so do they
+    background: Sequence[Background]  # what goes on beside the loop, from when the server takes over
     take_over: Callable[[str], None]  # lets replicas find the server at an address, and ends those that nobody knows
 
 
@@ -216,24 +216,34 @@ def _tied(
 
     live = LiveWorld(store)
     ledgers = Ledgers(home / "goodput.db", store, logs, live, clock)
+    commands = Commands(
+        store=store,
+        files=files,
+        rules=rules,
+        clock=clock,
+        images=images,
+        check_room=check_new_jobs,
+        check_project=ProjectDisk(home, config["project_disk_gb"] * 1e9).check,
+        folder_problem=lambda spec: folder_problem(enact.folders(spec)),
+        rehearsal_replicas=slots,
+        queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
+    )
+    idle = IdleWatch(
+        IdleRules(window_seconds=config["idle_seconds"], stop_seconds=config["idle_stop_seconds"]),
+        store=store,
+        logs=logs,
+        monitor=monitor,
+        live=live,
+        clock=clock,
+        stop=lambda job, why: commands.cancel(job, owner="site", why=why),
+    )
     notifier = Notifier()
     store.listen(notifier.notify)
     logs.listen(notifier.notify_for)
     services = Services(
         config=config,
         store=store,
-        commands=Commands(
-            store=store,
-            files=files,
-            rules=rules,
-            clock=clock,
-            images=images,
-            check_room=check_new_jobs,
-            check_project=ProjectDisk(home, config["project_disk_gb"] * 1e9).check,
-            folder_problem=lambda spec: folder_problem(enact.folders(spec)),
-            rehearsal_replicas=slots,
-            queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
-        ),
+        commands=commands,
         queue=Queue(store, rules, clock),
         live=live,
         outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
@@ -244,6 +254,7 @@ def _tied(
         engines=dict(engines),
         monitor=monitor,
         ledgers=ledgers,
+        idle=idle.jobs,
         problems=problems,
         unknown=unknown,
         leases=loop.leases,
@@ -253,6 +264,8 @@ def _tied(
         leads=leads,
         tokens=tokens.book,
     )
+
+    background: list[Background] = [ledgers, idle, *([sampling] if sampling is not None else [])]
 
     def take_over(url: str) -> None:
         nonlocal ahead_seconds
@@ -270,9 +283,8 @@ def _tied(
         loop.hold = config["hold"] or bool(unknown.ids)
         if watch is not None:
             watch.start()
-        if sampling is not None:
-            sampling.start()
-        ledgers.start()
+        for part in background:
+            part.start()
         for problem in filter(None, (unknown.problem(), _clock_problem(ahead_seconds))):
             _log.error("%s", problem)
 
@@ -282,8 +294,7 @@ def _tied(
         store=store,
         loop=loop,
         services=services,
-        sampling=sampling,
-        ledgers=ledgers,
+        background=background,
         take_over=take_over,
     )
 

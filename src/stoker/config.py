@@ -238,6 +238,18 @@ SETTINGS: tuple[Setting, ...] = (
         1.0,
         "From one sample of this machine and its GPUs to the next (docs/monitoring.md); 0: nothing is sampled.",
     ),
+    Setting(
+        "idle_seconds",
+        _seconds,
+        1800.0,
+        "A job whose GPUs, steps and processes did nothing for so long is idle (docs/idle.md); 0: nobody looks.",
+    ),
+    Setting(
+        "idle_stop_seconds",
+        _seconds,
+        0.0,
+        "So long after it was found idle a job is stopped, unless its user keeps it (stoker keep); 0: never.",
+    ),
     Setting("samples_fine_days", _days, 14.0, "How long samples are kept in points of 10 seconds."),
     Setting("samples_coarse_days", _days, 365.0, "How long samples are kept in points of a minute."),
     Setting("samples_gb", _gigabytes, 5.0, "Most that samples take of the disk; then the oldest go."),

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stoker.api.auth import Tokens
 from stoker.clock import Clock
@@ -29,6 +29,18 @@ if TYPE_CHECKING:
     from stoker.engines.ray.hosts.watch import HostWatch
 
 _log = logging.getLogger("stoker")
+
+
+class Background(Protocol):
+    """What goes on beside the loop while the server leads."""
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def end(self) -> None:
+        """End, and keep what is to be kept. Also of one that has not begun."""
+        ...
 
 
 def history_of(config: Config, clock: Clock) -> History | None:

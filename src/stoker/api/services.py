@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.engines.local.isolation import Isolation
 from stoker.engines.local.pythons import find_uv, surroundings
+from stoker.insight.idle import Idle
 from stoker.insight.ledgers import Ledgers
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.outlook import Outlooks
@@ -63,6 +64,7 @@ class Services:
     engines: dict[str, Engine]
     monitor: Monitor
     ledgers: Ledgers
+    idle: Callable[[], Mapping[str, Idle]] = dict  # jobs that hold GPUs and do nothing with them
     leases: Leases
     isolation: Isolation
     notifier: Notifier

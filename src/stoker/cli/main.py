@@ -32,6 +32,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "wait": "Wait until a job has ended",
         "why": "Say why a job waits, or how it ended",
         "cancel": "Stop a job",
+        "keep": "Let a job keep its GPUs, though they are idle",
         "metrics": "How a job trains: speed, what it waits for, loss, who is slow",
         "goodput": "What became of the time for which machines were held",
         "diagnose": "What holds a job up, and what to change",

@@ -43,6 +43,10 @@ PROBE = "stoker-probe"
 """A label: the job is of a probe, by which it is known how its program trains on so little hardware (scaling efficiency)."""
 
 
+KEEP = "stoker-keep-until"
+"""A label: until then (seconds since the epoch) a job may keep its GPUs, idle or not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A submitted job."""

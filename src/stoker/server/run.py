@@ -102,9 +102,8 @@ def serve(config: Config, *, standby: bool = False, forget_unknown: bool = False
         if leading is not None:
             leading.stop()
         if stoker is not None:
-            if stoker.sampling is not None:
-                stoker.sampling.end()
-            stoker.ledgers.end()
+            for part in stoker.background:
+                part.end()
             stoker.store.close()
         place.lead.release()
         place.listening.close()

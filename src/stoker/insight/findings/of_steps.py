@@ -173,7 +173,7 @@ def steps_are_short(found: Evidence) -> Iterator[Finding]:
         batch = 0 if window is None else _batch(window)
         if window is None or not 0 < batch <= SMALL_BATCH:
             continue
-        own = (window.seconds - (window.waited or 0.0) - (window.together or 0.0)) / window.steps
+        own = (window.seconds - (window.together or 0.0)) / window.steps
         if own >= SHORT_SECONDS:
             continue
         yield Finding(

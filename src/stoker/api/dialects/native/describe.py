@@ -66,6 +66,18 @@ def describe(site: Services, listed: Listed, attempts: list[Attempt]) -> JobDeta
     }
 
 
+def _idle_notes(site: Services, job: Job) -> list[str]:
+    idle = site.idle().get(job.id)
+    if idle is None:
+        return []
+    now = site.commands.clock.now()
+    text = f"its GPUs have been idle for {(now - idle.since) / 60:.0f} minutes"
+    if idle.stops_at is None:
+        return [text]
+    name = split_job_id(job.id)[1]
+    return [f"{text}; it is stopped in {max(0.0, idle.stops_at - now) / 60:.0f} minutes unless: stoker keep {name} 2h"]
+
+
 def _notes(site: Services, job: Job) -> list[str]:
     """What the user should know: limits that are none, and what is not as it was asked for."""
     machines = [group.machine for group in job.spec.groups]
@@ -75,6 +87,7 @@ def _notes(site: Services, job: Job) -> list[str]:
         *[MEMORY] * (is_limited and not holds),
         *[MEMORY_ON_NODES] * (is_limited and holds and "ray" in site.engines),
         *_runtime_notes(site, job),
+        *_idle_notes(site, job),
         *_missing_notes(site, job),
     ]
 
