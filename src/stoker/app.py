@@ -32,6 +32,7 @@ from stoker.engines.local.pythons import find_uv
 from stoker.engines.local.resources import Resources
 from stoker.engines.virtual import declared_nodes
 from stoker.gpu.driver import Driver
+from stoker.insight.health_watch import BY, HealthWatch
 from stoker.insight.idle import IdleRules, IdleWatch
 from stoker.insight.ledgers import Ledgers
 from stoker.insight.live_world import LiveWorld
@@ -237,6 +238,13 @@ def _tied(
         clock=clock,
         stop=lambda job, why: commands.cancel(job, owner="site", why=why),
     )
+    health = HealthWatch(
+        monitor=monitor,
+        live=live,
+        clock=clock,
+        cordon=lambda node, why: commands.cordon(node, owner=BY, why=why),
+        uncordon=lambda node: commands.uncordon(node, owner=BY),
+    )
     notifier = Notifier()
     store.listen(notifier.notify)
     logs.listen(notifier.notify_for)
@@ -255,6 +263,7 @@ def _tied(
         monitor=monitor,
         ledgers=ledgers,
         idle=idle.jobs,
+        checks_of=health.checks,
         problems=problems,
         unknown=unknown,
         leases=loop.leases,
@@ -265,7 +274,7 @@ def _tied(
         tokens=tokens.book,
     )
 
-    background: list[Background] = [ledgers, idle, *([sampling] if sampling is not None else [])]
+    background: list[Background] = [ledgers, idle, health, *([sampling] if sampling is not None else [])]
 
     def take_over(url: str) -> None:
         nonlocal ahead_seconds

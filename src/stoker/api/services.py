@@ -22,6 +22,7 @@ from stoker.core.ids import PROJECT_NAME
 from stoker.engines.base import Engine
 from stoker.engines.local.isolation import Isolation
 from stoker.engines.local.pythons import find_uv, surroundings
+from stoker.insight.health import Check
 from stoker.insight.idle import Idle
 from stoker.insight.ledgers import Ledgers
 from stoker.insight.live_world import LiveWorld
@@ -65,6 +66,7 @@ class Services:
     monitor: Monitor
     ledgers: Ledgers
     idle: Callable[[], Mapping[str, Idle]] = dict  # jobs that hold GPUs and do nothing with them
+    checks_of: Callable[[str], Sequence[Check]] = lambda node: ()  # the checks of a machine, by its name
     leases: Leases
     isolation: Isolation
     notifier: Notifier

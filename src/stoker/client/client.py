@@ -76,6 +76,10 @@ class Client(Transport):
         """One node."""
         return self._call("GET", node_path(name))
 
+    def node_health(self, name: str) -> Any:
+        """The checks of a machine and of its GPUs, as they are now."""
+        return self._call("GET", f"{node_path(name)}/health")
+
     def cordon(self, name: str, *, why: str = "") -> Any:
         """Give a node nothing new; what runs there runs on."""
         return self._call("POST", f"{node_path(name)}:cordon", {"why": why})

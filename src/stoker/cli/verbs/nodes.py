@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stoker.cli import session, show
+from stoker.cli import node_health, session, show
 from stoker.cli.main import Nouns
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def describe(name: str, as_json: bool) -> None:
     show.table(["FIELD", "VALUE"], [[field, value] for field, value in _fields(node) if value != ""])
     for fault in node["faults"]:
         show.note(f"{show.ago(fault['at'])}: {fault['job']}: {fault['what']}")
+
+
+command.add_command(node_health.test)
 
 
 @command.command("cordon")
