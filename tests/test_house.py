@@ -24,6 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"site"}),
     frozenset({"control"}),
     frozenset({"insight"}),
+    frozenset({"alerts"}),
     frozenset({"api", "console", "simulate"}),
     frozenset({"parts"}),
     frozenset({"app"}),

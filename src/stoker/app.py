@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stoker.alerts.running import Alerting
 from stoker.api.auth import Tokens, read_or_make_tokens
 from stoker.api.notifier import Notifier
 from stoker.api.rendezvous import Rendezvous
@@ -34,7 +35,7 @@ from stoker.engines.virtual import declared_nodes
 from stoker.gpu.driver import Driver
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.queue_view import Queue
-from stoker.parts import history_of, host_watch, isolation_of, make_files, ray_engine
+from stoker.parts import alerts_of, history_of, host_watch, isolation_of, make_files, ray_engine
 from stoker.registry import load, names
 from stoker.runtime.zipapp import build as build_runtime
 from stoker.sampling.here import SamplingHere
@@ -69,6 +70,7 @@ class Stoker:
     loop: Loop
     services: Services
     sampling: SamplingHere | None  # of this machine; it starts when the server takes over
+    alerting: Alerting  # it starts then, too
     take_over: Callable[[str], None]  # lets replicas find the server at an address, and ends those that nobody knows
 
 
@@ -215,6 +217,19 @@ def _tied(
     notifier = Notifier()
     store.listen(notifier.notify)
     logs.listen(notifier.notify_for)
+    live = LiveWorld(store)
+    desk, alerting = alerts_of(
+        config,
+        store=store,
+        live=live,
+        logs=logs,
+        site=rules.site,
+        history=monitor.history,
+        tokens=tokens.book,
+        clock=clock,
+        leads=leads,
+    )
+    store.listen(alerting.ring)
     services = Services(
         config=config,
         store=store,
@@ -231,7 +246,7 @@ def _tied(
             queue_limit=QueueLimit(store, clock, config["queued_jobs_per_user"]),
         ),
         queue=Queue(store, rules, clock),
-        live=LiveWorld(store),
+        live=live,
         outlooks=PlayedOutlooks(store=store, rules=rules, clock=clock, hold=config["hold"]),
         logs=logs,
         files=files,
@@ -247,6 +262,7 @@ def _tied(
         rendezvous=Rendezvous(notifier),
         leads=leads,
         tokens=tokens.book,
+        alerts=desk,
     )
 
     def take_over(url: str) -> None:
@@ -267,6 +283,7 @@ def _tied(
             watch.start()
         if sampling is not None:
             sampling.start()
+        alerting.start()
         for problem in filter(None, (unknown.problem(), _clock_problem(ahead_seconds))):
             _log.error("%s", problem)
 
@@ -277,6 +294,7 @@ def _tied(
         loop=loop,
         services=services,
         sampling=sampling,
+        alerting=alerting,
         take_over=take_over,
     )
 

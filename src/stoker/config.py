@@ -24,7 +24,10 @@ from stoker.setting_types import flag as _flag
 from stoker.setting_types import gigabytes as _gigabytes
 from stoker.setting_types import lease as _lease
 from stoker.setting_types import limit as _limit
+from stoker.setting_types import mail_address as _mail_address
+from stoker.setting_types import mail_server as _mail_server
 from stoker.setting_types import megabytes as _megabytes
+from stoker.setting_types import networks as _networks
 from stoker.setting_types import one_of as _one_of
 from stoker.setting_types import port as _port
 from stoker.setting_types import seconds as _seconds
@@ -242,6 +245,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("samples_coarse_days", _days, 365.0, "How long samples are kept in points of a minute."),
     Setting("samples_gb", _gigabytes, 5.0, "Most that samples take of the disk; then the oldest go."),
     Setting(
+        "alerts_networks",
+        _networks,
+        [],
+        "Networks that alerts may be delivered to although they are not public, such as `10.0.0.0/8` (docs/alerts.md).",
+    ),
+    Setting("alerts_from", _mail_address, "", "The address that alerts by e-mail come from."),
+    Setting(
+        "smtp",
+        _mail_server,
+        "",
+        "The mail server for alerts: `smtp://[USER@]HOST[:PORT]`, with STARTTLS where it offers that, or `smtps://…`.",
+    ),
+    Setting("smtp_password", _text, "", "The password for the user of `smtp`; never shown."),
+    Setting(
         "shared_folders",
         _list,
         [],
@@ -277,7 +294,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 
-SECRETS = frozenset({"token"})
+SECRETS = frozenset({"token", "smtp_password"})
 """Settings that are never shown: a screen is looked at, and a log is kept."""
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}

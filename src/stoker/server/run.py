@@ -104,6 +104,7 @@ def serve(config: Config, *, standby: bool = False, forget_unknown: bool = False
         if stoker is not None:
             if stoker.sampling is not None:
                 stoker.sampling.end()
+            stoker.alerting.end()
             stoker.store.close()
         place.lead.release()
         place.listening.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from . import (
+    alerts,
     artifacts,
     costs,
     drill,
@@ -29,6 +30,7 @@ from . import (
 _NOUNS = (
     server,
     tokens,
+    alerts,
     nodes,
     gpus,
     costs,
