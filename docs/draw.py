@@ -22,6 +22,7 @@ from typing import Any
 
 import click
 
+from docs.draw_alerts import alerts
 from docs.draw_api import api
 from docs.draw_dependencies import dependencies
 from docs.draw_failures import failures
@@ -137,6 +138,10 @@ TYPES = {
     "table": "name=value,…",
     "database": "a URL",
     "megabytes": "megabytes",
+    "networks": "networks: 10.0.0.0/8,…",
+    "mail_server": "a URL",
+    "mail_address": "an address",
+    "password": "text",
 }
 
 
@@ -296,6 +301,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "site.md": site,
     "failures.md": failures,
     "frameworks.md": frameworks,
+    "alerts.md": alerts,
     "monitoring.md": monitoring,
     "dependencies.md": dependencies,
     "options.md": options,

@@ -29,6 +29,7 @@ from stoker.setting_types import mail_server as _mail_server
 from stoker.setting_types import megabytes as _megabytes
 from stoker.setting_types import networks as _networks
 from stoker.setting_types import one_of as _one_of
+from stoker.setting_types import password as _password
 from stoker.setting_types import port as _port
 from stoker.setting_types import seconds as _seconds
 from stoker.setting_types import table as _table
@@ -257,7 +258,7 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "The mail server for alerts: `smtp://[USER@]HOST[:PORT]`, with STARTTLS where it offers that, or `smtps://…`.",
     ),
-    Setting("smtp_password", _text, "", "The password for the user of `smtp`; never shown."),
+    Setting("smtp_password", _password, "", "The password for the user of `smtp`; never shown."),
     Setting(
         "shared_folders",
         _list,

@@ -145,6 +145,14 @@ def mail_server(value: Any) -> str:
     return url
 
 
+def password(value: Any) -> str:
+    """A password as mail servers take it."""
+    found = text(value)
+    if not (found.isascii() and found.isprintable()):
+        raise ValueError("a password of ASCII characters that can be printed is needed: mail servers take no others")
+    return found
+
+
 def mail_address(value: Any) -> str:
     """An address of e-mail, or nothing."""
     address = text(value)

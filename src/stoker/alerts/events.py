@@ -13,6 +13,14 @@ from stoker.core.ids import job_of_attempt
 from stoker.core.states import FINAL_JOB_STATES, Cause, JobState
 from stoker.store.base import Line
 
+LONGEST_TEXT = 2000
+
+_HAS = {
+    JobState.SUCCEEDED: "has succeeded",
+    JobState.FAILED: "has failed",
+    JobState.CANCELLED: "was cancelled",
+}
+
 Owner = Callable[[str], str]
 """Whose a job is, by its id."""
 
@@ -122,11 +130,10 @@ def alerts_of(line: Line, owner: Owner) -> Iterator[Alert]:
 
 
 def _alert(event: str, line: Line, text: str, owner: Owner) -> Alert:
+    text = text[:LONGEST_TEXT]
     match line.change:
         case MoveJob() as change:
-            took = f"{change.job} {'was cancelled' if change.after is JobState.CANCELLED else change.after.lower()}"
-            title = took if change.after is not JobState.SUCCEEDED else f"{change.job} has succeeded"
-            title = f"{change.job} has failed" if change.after is JobState.FAILED else title
+            title = f"{change.job} {_HAS[change.after]}"
             return Alert(
                 event=event, subject=line.job, at=line.at, title=title, text=text, job=line.job, owner=owner(line.job)
             )
@@ -135,7 +142,7 @@ def _alert(event: str, line: Line, text: str, owner: Owner) -> Alert:
             title = f"{job} hangs"
             return Alert(event=event, subject=job, at=line.at, title=title, text=text, job=job, owner=owner(job))
         case CordonNode() as change:
-            kind = "pool " if change.node.startswith("pool:") else "node "
+            kind = "Pool " if change.node.startswith("pool:") else "Node "
             node = change.node.removeprefix("pool:")
             return Alert(event=event, subject=change.node, at=line.at, title=f"{kind}{node} is cordoned", text=text)
         case _:

@@ -97,9 +97,12 @@ class _Delivery:
     def break_off(self) -> None:
         """End it, whatever it is waiting for."""
         self.is_broken_off = True
-        with suppress(OSError, AttributeError):
-            assert self._server is not None and self._server.sock is not None
-            self._server.sock.shutdown(socket.SHUT_RDWR)
+        sock = (
+            self._server.sock if self._server is not None else None
+        )  # None: it is being connected, which ends by itself
+        with suppress(OSError):
+            if sock is not None:
+                sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -122,7 +125,8 @@ def _mail(sender: str, to: str, message: Message, now: float) -> EmailMessage:
     at = datetime.fromtimestamp(alert.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     owner = f" ({alert.owner})" if alert.owner else ""
     about = f"{alert.event}, {at}{owner}\nRule {message.rule} of stoker alerts; id {message.id}\n"
-    mail.set_content("\n\n".join([alert.title, *([alert.text] if alert.text else []), about]))
+    text = "\n\n".join([one_line(alert.title), *([alert.text] if alert.text else []), about])
+    mail.set_content(text.encode("utf-8", "replace").decode())  # what programs print may be half a character
     return mail
 
 
@@ -139,10 +143,12 @@ def _words(error: Exception) -> str:
             return f"the certificate of the mail server is not good: {error.verify_message}"
         case TimeoutError():
             return "the mail server does not answer"
+        case smtplib.SMTPException():
+            return one_line(f"the mail server: {error}")
         case OSError():
             return one_line(f"the mail server cannot be reached: {error.strerror or error}")
-        case _:
-            return one_line(f"the mail server: {error}")
+        case _:  # its words may hold a part of the mail or of the password
+            return f"the mail cannot be sent as it is: {type(error).__name__}"
 
 
 def _text(said: bytes | str) -> str:
