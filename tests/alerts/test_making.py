@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from stoker.alerts.conditions import Condition
-from stoker.alerts.making import KEEP_SECONDS, LINES, LOOK_SECONDS, Making
+from stoker.alerts.making import KEEP_SECONDS, LINES, LOOK_SECONDS, MOST_MADE, Making
 from stoker.alerts.reach import Reach
 from stoker.clock import ManualClock
 from stoker.core.alerts import Alert, Rule
@@ -121,6 +121,45 @@ def test_a_long_story_is_taken_in_parts(site: Site) -> None:
     site.store.commit([Submit(job=a_job(f"j{n}")) for n in range(LINES)] + an_end("last"), by="u")
     assert making.go_on() and not making.go_on()
     assert site.waiting() == [("r", "job-failed", "p/last")]
+
+
+def test_many_alerts_are_written_in_several_transactions(site: Site) -> None:
+    add(site, a_rule())
+    making = site.making()
+    site.store.commit([change for n in range(MOST_MADE + 2) for change in an_end(f"j{n}")], by="u")
+    assert making.go_on() and site.book.cursor().position == 2 * MOST_MADE
+    assert not making.go_on()
+    assert len(site.waiting()) == MOST_MADE + 2
+
+
+class Racing(AlertBook):
+    """A book into which somebody writes a rule, and then an event happens, just when the rules were read."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def rules(self, owner: str | None = None) -> list[Rule]:
+        """The rules, of before that."""
+        found = super().rules(owner)
+        if self.meanwhile is not None:
+            happens, self.meanwhile = self.meanwhile, None
+            happens()
+        return found
+
+
+def test_a_rule_that_is_added_while_a_round_goes_on_misses_nothing(site: Site) -> None:
+    add(site, a_rule("other", "bob"))
+    book = Racing(site.store.database, site.clock)
+    site.book = book
+
+    def happens() -> None:
+        add(site, a_rule())
+        site.store.commit(an_end("j"), by="u")
+
+    making = site.making()
+    site.store.commit(an_end("k"), by="u")
+    book.meanwhile = happens
+    making.go_on(), making.go_on()
+    assert site.waiting() == [("r", "job-failed", "p/j")]
 
 
 def test_nothing_is_written_for_lines_that_concern_nobody_but_now_and_then(site: Site) -> None:

@@ -84,6 +84,7 @@ def test_the_cursor_moves_with_what_was_found_or_not_at_all(book: AlertBook) -> 
     assert book.cursor() == second and waiting(book) == ["p/j"]
     assert not book.move(first, Cursor(position=5), [(rule, an_alert(job="p/k"))]), "another server was here"
     assert not book.move(Cursor(position=9), Cursor(position=10), [(rule, an_alert(job="p/k"))]), "with other marks"
+    assert not book.move(replace(second, position=8), Cursor(position=10), [(rule, an_alert(job="p/k"))])
     assert book.cursor() == second and waiting(book) == ["p/j"]
     book.remove("ada", "r")
     assert book.move(second, first, [(rule, an_alert(job="p/l"))]) and waiting(book) == [], "the rule is gone"

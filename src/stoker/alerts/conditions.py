@@ -37,6 +37,7 @@ IDLE_PERCENT = 1.0
 """A GPU that was busy for no larger part of any minute is idle."""
 
 _IDLE_POINTS, _IDLE_LEAST_POINTS = 30, 27
+_STEPS_BYTES = 1 << 17  # the last half minute of a few hundred replicas
 _BUDGET_SECONDS = 300.0
 _log = logging.getLogger("stoker.alerts")
 
@@ -109,9 +110,8 @@ class Conditions:
         for attempt, owner in self._running():
             if len(attempt.placements) < 2:
                 continue
-            told = (
-                (line.replica, line.text) for line in self.logs.aside(attempt.job, STEPS) if line.attempt == attempt.id
-            )
+            lines = self.logs.aside(attempt.job, STEPS, _STEPS_BYTES)
+            told = ((line.replica, line.text) for line in lines if line.attempt == attempt.id)
             for finding in findings(progress_of(told)):
                 if finding.code == "STRAGGLER":
                     yield Condition(

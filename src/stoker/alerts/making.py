@@ -17,6 +17,9 @@ from .reach import Reach, ReachOf, is_told
 LINES = 1000
 """Of the story, at a time."""
 
+MOST_MADE = 200
+"""Deliveries of one transaction, but for those of the line that reaches it."""
+
 LOOK_SECONDS = 30.0
 """From one look at the site to the next."""
 
@@ -55,10 +58,13 @@ class Making:
             self._position = self._written.position
         lines = list(self._store.story(after=self._position, limit=LINES))
         rules = self._book.rules()  # after the lines: a rule that is newer than a line was made after it
-        position = lines[-1].n if lines else self._position
+        position = self._position
         made: list[tuple[Rule, Alert]] = []
         reach = _Reaches(self._reach)
         for line in lines:
+            if len(made) >= MOST_MADE:
+                break  # a long transaction would hold up others who write
+            position = line.n
             alerts = list(alerts_of(line, self._owner))
             for rule in rules if alerts else ():
                 told = next((alert for alert in alerts if is_told(rule, alert, reach.of(rule.owner))), None)
@@ -68,7 +74,7 @@ class Making:
         for condition in found:
             made += [(rule, condition.alert) for rule in rules if is_told(rule, condition.alert, reach.of(rule.owner))]
         self._keep(Cursor(position=position, marks=marks), made)
-        return len(lines) == LINES
+        return bool(lines) and (len(lines) == LINES or position < lines[-1].n)
 
     def _conditions(self, rules: Sequence[Rule], before: frozenset[str]) -> tuple[frozenset[str], list[Condition]]:
         """The marks of what holds now, and what of it has begun."""
