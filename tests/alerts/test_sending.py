@@ -154,4 +154,10 @@ def test_a_slow_receiver_holds_up_nobody_else(book: AlertBook, clock: ManualCloc
     sending.go_on()
     assert is_done.acquire(timeout=30)
     assert channel.subjects[2:] == ["p/slow0", "p/slow1"]
-    sending.close()
+
+
+def test_one_that_is_closed_begins_with_nothing_more(book: AlertBook, clock: ManualClock) -> None:
+    sent = Sent(book, clock, FakeChannel())
+    sent.sending.close()
+    sent.sending.go_on()
+    assert sent.states() == {DeliveryState.PENDING: 1} and sent.channel.sent == []

@@ -6,7 +6,6 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from stoker.clock import Clock
@@ -66,7 +65,7 @@ class Sending:
         self.done: Callable[[], None] = lambda: None  # called, from those threads, after each try
         self._lock = threading.Lock()
         self._served: dict[int, str] = {}  # rules that are being served, with the delivery
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="alerts-send")
+        self._is_closed = False
 
     def go_on(self) -> None:
         """Begin with what is due. Returns at once."""
@@ -75,12 +74,15 @@ class Sending:
         room = AT_ONCE - len(served)
         for rule, delivery in self._book.due(self._clock.now(), not_of=served)[: max(0, room)]:
             with self._lock:
+                if self._is_closed:
+                    return
                 self._served[rule.n] = delivery.id
-            self._pool.submit(self._serve, rule, delivery)
+            threading.Thread(target=self._serve, args=(rule, delivery), name="alerts-send", daemon=True).start()
 
     def close(self) -> None:
-        """Begin with nothing more. What is under way goes on for its seconds, and is tried again if nobody notes it."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Begin with nothing more. Nobody waits for what is under way: it is tried again by the next server."""
+        with self._lock:
+            self._is_closed = True
 
     def try_once(self, rule: Rule, delivery: Delivery) -> Delivery:
         """Try a delivery now; returns it as it is after that. Nothing is written."""
