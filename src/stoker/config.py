@@ -306,7 +306,7 @@ _PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)|(password=)[^&]*")
 
 def shown(name: str, value: Any) -> Any:
     """The value of a setting as it may be shown; of a secret only that it is set, and of a URL all but its password."""
-    if name == "database":
+    if name in ("database", "smtp"):
         return _PASSWORD.sub(r"\1\2***", str(value))
     return "(set)" if name in SECRETS and value else value
 

@@ -14,7 +14,7 @@ from stoker.alerts.channel import Means
 from stoker.alerts.conditions import Conditions
 from stoker.alerts.desk import Desk
 from stoker.alerts.making import Making
-from stoker.alerts.reach import Reach
+from stoker.alerts.reach import Reach, reach_by
 from stoker.alerts.running import Alerting
 from stoker.alerts.sending import Sending
 from stoker.api.auth import NOBODY_KNOWN, Tokens, user_name
@@ -181,7 +181,7 @@ def alerts_of(
         return load("channels", name)(means)
 
     def reach(user: str) -> Reach | None:
-        return _reach_of(tokens, user, clock.now())
+        return reach_by(tokens.tokens(), (user_name(), NOBODY_KNOWN), user, clock.now())
 
     book = AlertBook(store.database, clock)
     making = Making(store=store, book=book, reach=reach, look=conditions.look, clock=clock)
@@ -189,13 +189,3 @@ def alerts_of(
     alerting = Alerting(making=making, sending=sending, book=book, leads=leads)
     sending.done = alerting.ring
     return Desk(book=book, channels=channels, clock=clock), alerting
-
-
-def _reach_of(tokens: TokenBook, user: str, now: float) -> Reach | None:
-    """How far a user sees now: as far as their token opens. Who has the home's own is an admin."""
-    if user in (user_name(), NOBODY_KNOWN):
-        return Reach(user=user, is_admin=True)
-    for token in tokens.tokens():
-        if token.name == user and not token.is_for_metrics and (token.expires_at is None or now < token.expires_at):
-            return Reach(user=user, is_admin=token.is_admin, projects=frozenset(token.projects))
-    return None

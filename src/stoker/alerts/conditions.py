@@ -205,7 +205,7 @@ class Conditions:
                     subject="lead",
                     at=leader.since,
                     title=f"The server at {leader.who} leads now",
-                    text=f"It is the {leader.term}. time that a server has taken the lead",
+                    text=f"This is term {leader.term}: so often a server has taken the lead",
                 ),
             )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from stoker.core.alerts import Alert, Rule
 from stoker.core.ids import split_job_id
+from stoker.store.tokens import Token
 
 from .events import BY_NAME
 
@@ -27,6 +28,16 @@ class Reach:
 
 ReachOf = Callable[[str], Reach | None]
 """How far a user sees now; None: nothing at all, for their token was revoked or has expired."""
+
+
+def reach_by(tokens: Iterable[Token], admins: Container[str], user: str, now: float) -> Reach | None:
+    """How far a user sees by the tokens that there are now. `admins`: who needs none of these."""
+    if user in admins:
+        return Reach(user=user, is_admin=True)
+    for token in tokens:
+        if token.name == user and not token.is_for_metrics and (token.expires_at is None or now < token.expires_at):
+            return Reach(user=user, is_admin=token.is_admin, projects=frozenset(token.projects))
+    return None
 
 
 def is_told(rule: Rule, alert: Alert, reach: Reach | None) -> bool:
