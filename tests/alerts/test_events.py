@@ -11,6 +11,7 @@ from stoker.core.errors import BadSpec
 from stoker.core.node import Cordon
 from stoker.core.states import AttemptState, Cause, JobState
 from stoker.store.base import Line
+from stoker.store.rows import encode
 
 
 def told(change: Change) -> list[Alert]:
@@ -40,6 +41,11 @@ def test_a_job_that_fails() -> None:
 )
 def test_a_job_that_ends_otherwise(after: JobState, title: str) -> None:
     assert [(a.event, a.title) for a in told(move(after))] == [("job-ended", title)]
+
+
+def test_what_a_program_printed_is_cut_and_can_be_written_down() -> None:
+    (found, _) = told(move(JobState.FAILED, "\ud800" + "x" * 5000))
+    assert len(found.text) == 2000 and found.text.startswith("?x") and encode(found)
 
 
 def test_a_job_that_hangs() -> None:

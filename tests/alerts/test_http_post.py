@@ -114,6 +114,17 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to() -> None:
     assert posted.headers["x-y"] == "z"
 
 
+def test_of_several_addresses_one_that_answers_will_do() -> None:
+    with a_receiver() as receiver:
+        several = Means(
+            networks=LOOPBACK, resolve=resolves_to("127.0.0.7", "127.0.0.1")
+        )  # it listens on the latter alone
+        assert post(f"http://hook.test:{receiver.port}/", b"{}", {}, several) == "200 OK: thanks"
+        none = Means(networks=LOOPBACK, resolve=resolves_to("127.0.0.7", "127.0.0.8"))
+        with pytest.raises(NotDelivered, match="Connection refused"):
+            post(f"http://hook.test:{receiver.port}/", b"{}", {}, none)
+
+
 @pytest.mark.parametrize(
     ("status", "said"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from stoker.alerts.making import Making
 from stoker.alerts.running import Alerting
 from stoker.alerts.sending import Sending
@@ -57,6 +59,28 @@ def test_it_works_while_the_server_leads_and_a_database_that_is_away_ends_nothin
     alerting.end()
     store.commit(an_end("l"), by="u")
     assert not [thread for thread in [alerting._thread] if thread.is_alive()]
+    store.close()
+
+
+class Faulty(AlertBook):
+    """A book with a fault."""
+
+    asked = 0
+
+    def has_rules(self) -> bool:
+        """Whether there is any."""
+        self.asked += 1
+        raise KeyError("fault")
+
+
+def test_a_fault_is_said_once_and_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = SqlStore(tmp_path / "s.db")
+    book = Faulty(store.database, SystemClock())
+    alerting = alerting_of(store, book, FakeChannel(), [True])
+    alerting.start()
+    wait_until(lambda: alerting.ring() or book.asked > 2)
+    alerting.end()
+    assert [record.message for record in caplog.records] == ["alerts wait: 'fault'"]
     store.close()
 
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from stoker.clock import Clock
 from stoker.core.alerts import Alert
-from stoker.core.errors import StokerError
 from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt
 from stoker.core.site import Site
@@ -80,7 +79,7 @@ class Conditions:
             try:
                 found += look()
                 self._said.pop(event, None)
-            except (StokerError, OSError, ValueError) as error:
+            except Exception as error:  # whatever it is: the others are looked at, and this one again
                 found += [_gone_on(key, self.clock.now()) for key in marks if key.partition(" ")[0] == event]
                 if self._said.get(event) != str(error):
                     _log.error("alerts: %s cannot be looked at: %s", event, error)

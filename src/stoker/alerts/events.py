@@ -130,7 +130,7 @@ def alerts_of(line: Line, owner: Owner) -> Iterator[Alert]:
 
 
 def _alert(event: str, line: Line, text: str, owner: Owner) -> Alert:
-    text = text[:LONGEST_TEXT]
+    text = text[:LONGEST_TEXT].encode("utf-8", "replace").decode()  # half a character cannot be written down
     match line.change:
         case MoveJob() as change:
             title = f"{change.job} {_HAS[change.after]}"

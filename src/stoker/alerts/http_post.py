@@ -6,7 +6,8 @@ import http.client
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
@@ -46,10 +47,10 @@ def post(url: str, body: bytes, headers: Mapping[str, str], means: Means, contex
     """
     try:
         parts = _parts(url)
-        address = _address(parts, means)
+        addresses = _addresses(parts, means)
     except ValueError as error:
         raise NotDelivered(str(error)) from None
-    connection = _To(parts, address, means.seconds, context)
+    connection = _To(parts, addresses, means.seconds, context)
     watch = threading.Timer(means.seconds, connection.break_off)
     watch.daemon = True
     watch.start()
@@ -74,11 +75,14 @@ def post(url: str, body: bytes, headers: Mapping[str, str], means: Means, contex
 
 
 class _To(http.client.HTTPConnection):
-    """A connection to one address, whatever the name leads to by now."""
+    """A connection to the first of some addresses that answers, whatever the name leads to by now."""
 
-    def __init__(self, parts: SplitResult, address: str, seconds: float, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, parts: SplitResult, addresses: Sequence[str], seconds: float, context: ssl.SSLContext | None
+    ) -> None:
         super().__init__(str(parts.hostname), _port(parts), timeout=seconds)
-        self._address = address
+        self._addresses = addresses
+        self._until = time.monotonic() + seconds
         self._is_secure = parts.scheme == "https"
         self._context = context
         self.is_broken_off = False
@@ -86,14 +90,25 @@ class _To(http.client.HTTPConnection):
             self.default_port = self.port  # it is not repeated in the Host header
 
     def connect(self) -> None:
-        """Connect to the address; with TLS it has to be the name's."""
-        plain = socket.create_connection((self._address, self.port), self.timeout)
+        """Connect to an address; with TLS it has to be the name's."""
+        plain = self._connected()
         self.sock = plain
         if self._is_secure:
             context = self._context or ssl.create_default_context()
             self.sock = context.wrap_socket(plain, server_hostname=self.host)
         if self.is_broken_off:
             raise TimeoutError
+
+    def _connected(self) -> socket.socket:
+        """The first that can be had. Raises OSError, that of the last one."""
+        *others, last = self._addresses
+        for address in others:
+            with suppress(OSError):
+                return self._connect_to(address)
+        return self._connect_to(last)
+
+    def _connect_to(self, address: str) -> socket.socket:
+        return socket.create_connection((address, self.port), max(0.1, self._until - time.monotonic()))
 
     def break_off(self) -> None:
         """End it, whatever it is waiting for."""
@@ -128,8 +143,8 @@ def _port(parts: SplitResult) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def _address(parts: SplitResult, means: Means) -> str:
-    """The address to connect to, which may be delivered to now. Raises NotDelivered."""
+def _addresses(parts: SplitResult, means: Means) -> Sequence[str]:
+    """The addresses to connect to, which may all be delivered to now. Raises NotDelivered."""
     host = str(parts.hostname)
     try:
         found = means.resolve(host, _port(parts))
@@ -137,7 +152,7 @@ def _address(parts: SplitResult, means: Means) -> str:
         raise NotDelivered(f"{host} has no address: {error.strerror or error}") from None
     if problem := refusal(host, found, means.networks):
         raise NotDelivered(problem)
-    return found[0]
+    return found
 
 
 def _words(error: Exception) -> str:

@@ -89,9 +89,7 @@ class Alerting:
         try:
             what()
             self._said = ""
-        except StokerError as error:
-            if str(error) != self._said:
-                _log.error("alerts wait: %s", error)
-            self._said = str(error)
-        except Exception:
-            _log.exception("alerts: a round failed; it is tried again")
+        except Exception as error:
+            if repr(error) != self._said:  # said once, however often it is tried again
+                _log.error("alerts wait: %s", error, exc_info=not isinstance(error, StokerError))
+            self._said = repr(error)

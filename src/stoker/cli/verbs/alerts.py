@@ -136,7 +136,8 @@ def _trouble(rule: Mapping[str, Any]) -> str:
     """Why something waits; empty: nothing does."""
     if rule["left_out"]:
         return f"{rule['left_out']} alerts were left out, for too many waited; the last answer: {rule['last_answer']}"
-    if not rule["last_answer"] or (rule["next_try_at"] is None and not rule["given_up"]):
-        return ""
-    again = datetime.fromtimestamp(rule["next_try_at"]).strftime("; again at %H:%M:%S") if rule["next_try_at"] else ""
-    return f"{rule['last_answer']}{again}"
+    if rule["last_answer"] and rule["next_try_at"]:
+        return f"{rule['last_answer']}; again at {datetime.fromtimestamp(rule['next_try_at']).strftime('%H:%M:%S')}"
+    if rule["given_up"]:
+        return f"{rule['given_up']} were given up in the last week; the last answer: {rule['last_answer']}"
+    return ""
