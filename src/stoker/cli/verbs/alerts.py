@@ -28,7 +28,7 @@ def _channel_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """An option for each channel."""
     for name in sorted(MEMBERS["channels"], reverse=True):
         takes = _TAKES.get(name, "URL")
-        text = f"Tell this {takes.lower() if takes == 'ADDRESS' else takes} by {name}; - reads it from standard input."
+        text = f"Where to, by {name}; - reads it from standard input."
         function = click.option(f"--{name}", f"to_{name}", metavar=takes, help=text)(function)
     return function
 
@@ -37,7 +37,11 @@ def _channel_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("name")
 @_channel_options
 @click.option(
-    "--event", "events", multiple=True, help="Tell of this event; may be repeated.  [default: what matters of jobs]"
+    "--event",
+    "events",
+    multiple=True,
+    metavar="EVENT",
+    help="Tell of this event, such as job-ended (docs/alerts.md lists them); may be repeated.  [default: what matters of jobs]",
 )
 @click.option("--project", default="", help="Only jobs of this project.  [default: all that the token opens]")
 @click.option("--jobs", default="", metavar="PATTERN", help="Only jobs whose name fits, such as 'train_*'.")
