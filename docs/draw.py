@@ -138,7 +138,7 @@ TYPES = {
     "table": "name=value,…",
     "database": "a URL",
     "megabytes": "megabytes",
-    "networks": "networks: 10.0.0.0/8,…",
+    "networks": "networks: 10.20.0.0/16,…",
     "mail_server": "a URL",
     "mail_address": "an address",
     "password": "text",

@@ -36,8 +36,8 @@ def test_the_home_is_the_users_data_folder(tmp_path: Path) -> None:
         ("grace_seconds", "soon", "seconds"),
         ("buckets", "a", "name=value"),
         ("unmapped_buckets", "moon", "one of auto, here, cloud"),
-        ("alerts_networks", "10.0.0.1/8", "has host bits set"),
-        ("alerts_networks", "the office", "networks such as 10.0.0.0/8"),
+        ("alerts_networks", "10.20.0.1/16", "has host bits set"),
+        ("alerts_networks", "the office", "networks such as 10.20.0.0/16"),
         ("smtp", "mail.example.org", "smtp://[USER@]HOST[:PORT]"),
         ("smtp", "smtp://host:99999", "smtp://[USER@]HOST[:PORT]"),
         ("smtp", "https://host", "smtp://[USER@]HOST[:PORT]"),
@@ -67,7 +67,7 @@ def test_what_is_wrong_with_a_mail_server_is_said_without_its_password(tmp_path:
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("alerts_networks", "10.0.0.0/8, fd00::/8,192.168.1.7", ["10.0.0.0/8", "fd00::/8", "192.168.1.7/32"]),
+        ("alerts_networks", "10.20.0.0/16, fd00::/8,192.168.1.7", ["10.20.0.0/16", "fd00::/8", "192.168.1.7/32"]),
         ("smtp", "smtps://ada%40x@mail.example.org:465", "smtps://ada%40x@mail.example.org:465"),
         ("alerts_from", "stoker@example.org", "stoker@example.org"),
     ],

@@ -249,7 +249,7 @@ SETTINGS: tuple[Setting, ...] = (
         "alerts_networks",
         _networks,
         [],
-        "Networks that alerts may be delivered to although they are not public, such as `10.0.0.0/8` (docs/alerts.md).",
+        "Networks that alerts may be delivered to although they are not public, such as `10.20.0.0/16` (docs/alerts.md).",
     ),
     Setting("alerts_from", _mail_address, "", "The address that alerts by e-mail come from."),
     Setting(

@@ -127,7 +127,7 @@ def networks(value: Any) -> list[str]:
     try:
         return [str(ip_network(item)) for item in texts(value)]
     except ValueError as error:
-        raise ValueError(f"networks such as 10.0.0.0/8, with commas between, are needed: {error}") from None
+        raise ValueError(f"networks such as 10.20.0.0/16, with commas between, are needed: {error}") from None
 
 
 def mail_server(value: Any) -> str:
