@@ -22,7 +22,7 @@ from .schemas.alerts import AlertRequest, AlertRule, AlertRules, AlertTest, Made
 from .schemas.words import asks
 
 router = a_router("alerts")
-_ASKED = {"name": "on-call", "channel": "webhook", "target": "https://example.org/hook", "events": ["job-failed"]}
+_ASKED = {"name": "on-call", "channel": "webhook", "target": "https://hooks.example/on-call", "events": ["job-failed"]}
 
 RuleName = Annotated[str, Path(description="The rule's name.", examples=["on-call"])]
 Owner = Annotated[str, asks("Whose rule; empty: one's own. Those of others are for admins.", "ada", max_length=200)]

@@ -17,7 +17,9 @@ class AlertRequest(BaseModel):
 
     name: Annotated[str, says("Its name: small letters, digits, '-', '_'; first a letter.", "on-call")]
     channel: Annotated[str, says("The way: webhook, slack or email.", "webhook")]
-    target: Annotated[str, Field(max_length=4000), says("Where to: a URL, or an address.", "https://example.org/hook")]
+    target: Annotated[
+        str, Field(max_length=4000), says("Where to: a URL, or an address.", "https://hooks.example/on-call")
+    ]
     events: Annotated[
         list[str],
         Field(max_length=100),
@@ -34,7 +36,9 @@ class AlertRule(TypedDict):
     name: Annotated[str, says("Its name.", "on-call")]
     owner: Annotated[str, says("Whose it is.", "ada")]
     channel: Annotated[str, says("The way.", "webhook")]
-    target: Annotated[str, says("Where to; of a URL, which may hold a secret, only the host.", "https://example.org/…")]
+    target: Annotated[
+        str, says("Where to; of a URL, which may hold a secret, only the host.", "https://hooks.example/…")
+    ]
     events: Annotated[list[str], says("What it tells of.", ["job-failed", "job-hung"])]
     project: Annotated[str, says("Only jobs of this project; empty: of all that its owner sees.", "vision")]
     jobs: Annotated[str, says("Only jobs whose name fits this pattern; empty: all.", "train_*")]
