@@ -22,6 +22,7 @@ from typing import Any
 
 import click
 
+from docs.draw_alerts import alerts
 from docs.draw_api import api
 from docs.draw_dependencies import dependencies
 from docs.draw_failures import failures
@@ -33,7 +34,6 @@ from docs.markdown import page, table
 from stoker.api.errors import STATUS
 from stoker.cli import show
 from stoker.cli.main import VERBS, command_of
-from stoker.config import SETTINGS, Setting
 from stoker.core import errors
 from stoker.core.states import (
     ATTEMPT_MOVES,
@@ -50,6 +50,7 @@ from stoker.core.states import (
     Wish,
     shown_state,
 )
+from stoker.settings import SETTINGS, Setting
 
 from .fields import fields
 
@@ -137,6 +138,10 @@ TYPES = {
     "table": "name=value,…",
     "database": "a URL",
     "megabytes": "megabytes",
+    "networks": "networks: 10.20.0.0/16,…",
+    "mail_server": "a URL",
+    "mail_address": "an address",
+    "password": "text",
 }
 
 
@@ -296,6 +301,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "site.md": site,
     "failures.md": failures,
     "frameworks.md": frameworks,
+    "alerts.md": alerts,
     "monitoring.md": monitoring,
     "dependencies.md": dependencies,
     "options.md": options,

@@ -53,6 +53,24 @@ BUGS = (
     Bug("api/dialects/prometheus/gpus.py", "value * metric.scale", "value", "api/dialects/prometheus"),
     Bug("client/job_body.py", "o.kind.write(flags[o.name])", "str(flags[o.name])", "cli/test_job_flags.py"),
     Bug("cli/job_flags.py", 'name = f"{name}/--no-{name[2:]}"', "pass", "cli/test_job_flags.py test_docs.py"),
+    # alerts
+    Bug("alerts/addresses.py", "return address.ipv4_mapped", "return address", "alerts/test_addresses.py"),
+    Bug(
+        "alerts/addresses.py",
+        "if not is_allowed(address, networks)]",
+        "if not is_allowed(address, networks)][1:]",
+        "alerts",
+    ),
+    Bug("alerts/http_post.py", "((address, self.port)", "((self.host, self.port)", "alerts/test_http_post.py"),
+    Bug("alerts/making.py", "line.n > rule.since", "True", "alerts/test_making.py"),
+    Bug("alerts/reach.py", "and reach.sees(project)", "", "alerts/test_reach.py"),
+    Bug(
+        "store/alerts.py",
+        "if rule.n in there and not _is_repeat(db, rule, alert)",
+        "if rule.n in there",
+        "store/test_alerts.py",
+    ),
+    Bug("store/alerts.py", "row.position != before.position or ", "", "store/test_alerts.py"),
     # insight, kinds, hardware
     Bug("insight/bills.py", "max(since, attempt.placed_at)", "attempt.placed_at", "insight/test_bills.py"),
     Bug("kinds/training.py", "    env |= job.spec.program.variables\n", "", "kinds"),

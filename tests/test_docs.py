@@ -13,8 +13,8 @@ import click
 from docs import draw
 from stoker.api.errors import STATUS
 from stoker.cli.main import VERBS, command_of, stoker
-from stoker.config import SETTINGS
 from stoker.runtime.wiring import wiring
+from stoker.settings import SETTINGS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "stoker"

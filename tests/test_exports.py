@@ -13,6 +13,7 @@ import click
 import pytest
 
 import stoker
+from stoker.alerts.channel import Channel
 from stoker.cli.main import OF_JOBS, VERBS, command_of
 from stoker.core.errors import NotFound
 from stoker.engines.base import Engine
@@ -33,6 +34,7 @@ PROTOCOLS = {
     "kinds": Kind,
     "drivers": Driver,
     "clusters": Provider,
+    "channels": Channel,
 }
 FOLDERS = {
     "engines": "engines",
@@ -42,6 +44,7 @@ FOLDERS = {
     "dialects": "api/dialects",
     "drivers": "gpu/drivers",
     "clusters": "engines/ray/clusters",
+    "channels": "alerts/channels",
 }
 NO_MEMBERS = {"__init__", "base", "status", "virtual"}  # the latter two serve several engines
 NO_MEMBERS |= {"instances", "launch", "node_types", "place", "text"}  # these serve several clusters

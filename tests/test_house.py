@@ -19,11 +19,13 @@ SOURCE = ROOT / "src" / "stoker"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"core", "setting_types", "beat_files"}),
+    frozenset({"settings"}),
     frozenset({"hardware", "gpu", "runtime", "frameworks", "config", "registry", "clock"}),
     frozenset({"scheduling", "store", "engines", "kinds", "client", "checkpoint", "sampling"}),
     frozenset({"site"}),
     frozenset({"control"}),
     frozenset({"insight"}),
+    frozenset({"alerts"}),
     frozenset({"api", "console", "simulate"}),
     frozenset({"parts"}),
     frozenset({"app"}),

@@ -37,7 +37,7 @@ from stoker.insight.idle import IdleRules, IdleWatch
 from stoker.insight.ledgers import Ledgers
 from stoker.insight.live_world import LiveWorld
 from stoker.insight.queue_view import Queue
-from stoker.parts import Background, history_of, host_watch, isolation_of, make_files, ray_engine
+from stoker.parts import Background, alerts_of, history_of, host_watch, isolation_of, make_files, ray_engine
 from stoker.registry import load, names
 from stoker.runtime.zipapp import build as build_runtime
 from stoker.sampling.here import SamplingHere
@@ -248,6 +248,18 @@ def _tied(
     notifier = Notifier()
     store.listen(notifier.notify)
     logs.listen(notifier.notify_for)
+    desk, alerting = alerts_of(
+        config,
+        store=store,
+        live=live,
+        logs=logs,
+        site=rules.site,
+        idle=idle.jobs,
+        tokens=tokens.book,
+        clock=clock,
+        leads=leads,
+    )
+    store.listen(alerting.ring)
     services = Services(
         config=config,
         store=store,
@@ -272,9 +284,10 @@ def _tied(
         rendezvous=Rendezvous(notifier),
         leads=leads,
         tokens=tokens.book,
+        alerts=desk,
     )
 
-    background: list[Background] = [ledgers, idle, health, *([sampling] if sampling is not None else [])]
+    background: list[Background] = [ledgers, idle, health, alerting, *([sampling] if sampling is not None else [])]
 
     def take_over(url: str) -> None:
         nonlocal ahead_seconds

@@ -5,24 +5,37 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from stoker.api.auth import Tokens
+from stoker.alerts.channel import Means
+from stoker.alerts.conditions import Conditions
+from stoker.alerts.desk import Desk
+from stoker.alerts.making import Making
+from stoker.alerts.reach import Reach, reach_by
+from stoker.alerts.running import Alerting
+from stoker.alerts.sending import Sending
+from stoker.api.auth import NOBODY_KNOWN, Tokens, user_name
 from stoker.clock import Clock
 from stoker.config import Config
 from stoker.core.errors import Unavailable
 from stoker.core.node import NodeState
-from stoker.core.site import Pool
+from stoker.core.site import Pool, Site
 from stoker.engines.base import ElasticEngine
 from stoker.engines.local.isolation import Isolation, detect
 from stoker.engines.local.resources import Resources
+from stoker.insight.idle import Idle
+from stoker.insight.live_world import LiveWorld
 from stoker.registry import load
 from stoker.sampling.history import History, Keep
 from stoker.sampling.monitor import COUNTERS
+from stoker.store.alerts import AlertBook
 from stoker.store.files import Files, has_cloud_credentials
+from stoker.store.logs import Logs
+from stoker.store.sql import SqlStore
+from stoker.store.tokens import TokenBook
 
 if TYPE_CHECKING:
     from stoker.engines.ray.hosts.head import Head
@@ -145,3 +158,47 @@ def make_files(config: Config, isolation: Isolation) -> Files:
         job_folders=isolation.folders,
         user_of=isolation.user_of,
     )
+
+
+def alerts_of(
+    config: Config,
+    *,
+    store: SqlStore,
+    live: LiveWorld,
+    logs: Logs,
+    site: Site,
+    idle: Callable[[], Mapping[str, Idle]],
+    tokens: TokenBook,
+    clock: Clock,
+    leads: Callable[[], bool],
+) -> tuple[Desk, Alerting]:
+    """What users ask about alerts, and the thread that brings them. It does not run yet."""
+    means = Means(
+        networks=config["alerts_networks"],
+        smtp=config["smtp"],
+        smtp_password=config["smtp_password"],
+        sender=config["alerts_from"],
+    )
+    conditions = Conditions(
+        store=store,
+        live=live,
+        logs=logs,
+        site=site,
+        clock=clock,
+        home=config.home,
+        reserve_mb=config["reserve_mb"],
+        idle=idle,
+    )
+
+    def channels(name: str) -> Any:
+        return load("channels", name)(means)
+
+    def reach(user: str) -> Reach | None:
+        return reach_by(tokens.tokens(), (user_name(), NOBODY_KNOWN), user, clock.now())
+
+    book = AlertBook(store.database, clock)
+    making = Making(store=store, book=book, reach=reach, look=conditions.look, clock=clock)
+    sending = Sending(book=book, channels=channels, reach=reach, clock=clock)
+    alerting = Alerting(making=making, sending=sending, book=book, leads=leads)
+    sending.done = alerting.ring
+    return Desk(book=book, channels=channels, clock=clock), alerting

@@ -54,6 +54,11 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "gcp": "stoker.engines.ray.clusters.gcp:Gcp",
         "kuberay": "stoker.engines.ray.clusters.kuberay:KubeRay",
     },
+    "channels": {
+        "email": "stoker.alerts.channels.email:Email",
+        "slack": "stoker.alerts.channels.slack:Slack",
+        "webhook": "stoker.alerts.channels.webhook:Webhook",
+    },
     "traces": {
         "acme": "stoker.simulate.traces.acme:Acme",
         "chronus": "stoker.simulate.traces.chronus:Chronus",

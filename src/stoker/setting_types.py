@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from ipaddress import ip_network
 from typing import Any
+from urllib.parse import urlsplit
 
 Parser = Callable[[Any], Any]
 
@@ -117,6 +120,45 @@ def users(value: Any) -> str:
     if not (first.isdecimal() and last.isdecimal() and 1000 <= int(first) <= int(last) < 2**31):
         raise ValueError("FIRST-LAST, numbers of users from 1000 up, is needed")
     return f"{int(first)}-{int(last)}"
+
+
+def networks(value: Any) -> list[str]:
+    """Networks, by their prefixes."""
+    try:
+        return [str(ip_network(item)) for item in texts(value)]
+    except ValueError as error:
+        raise ValueError(f"networks such as 10.20.0.0/16, with commas between, are needed: {error}") from None
+
+
+def mail_server(value: Any) -> str:
+    """The URL of a mail server, or nothing."""
+    url, form = text(value), "smtp://[USER@]HOST[:PORT] or smtps://[USER@]HOST[:PORT] is needed"
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("smtp", "smtps") and parts.hostname and parts.port != 0
+    except ValueError:
+        raise ValueError(form) from None
+    if url and (not is_whole or parts.path.strip("/") or parts.query or parts.fragment or not url.isprintable()):
+        raise ValueError(form)
+    if parts.password is not None:
+        raise ValueError("the password goes into the setting smtp_password, which is never shown")
+    return url
+
+
+def password(value: Any) -> str:
+    """A password as mail servers take it."""
+    found = text(value)
+    if not (found.isascii() and found.isprintable()):
+        raise ValueError("a password of ASCII characters that can be printed is needed: mail servers take no others")
+    return found
+
+
+def mail_address(value: Any) -> str:
+    """An address of e-mail, or nothing."""
+    address = text(value)
+    if address and not re.fullmatch(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9][A-Za-z0-9.-]{0,252}", address):
+        raise ValueError("an address such as stoker@example.org is needed")
+    return address
 
 
 def one_of(*choices: str) -> Parser:

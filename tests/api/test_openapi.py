@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from stoker import __version__
 from stoker.api.dialects.native.schemas import (
+    alerts,
     costs,
     drill,
     errors,
@@ -115,7 +116,10 @@ def test_every_answer_is_as_declared(http: TestClient, stoker: Stoker) -> None:
     conforms(server.Node, http.post("/stoker/v1/nodes/virtual-0:drain", json={"within_seconds": 60.0}).json())
     conforms(outlook.DryRun, http.post(f"{PROJECT}/jobs:dryRun", json=a_job_body("fourth")).json())
     conforms(outlook.DryRun, http.post(f"{PROJECT}/jobs:dryRunCommand", json=a_run("fourth", gpus=4)).json())
+    asked = {"name": "a", "channel": "webhook", "target": "http://8.8.8.8/"}
+    conforms(alerts.MadeAlertRule, http.post("/stoker/v1/alerts", json=asked).json())
     for kind, path in (
+        (alerts.AlertRules, "/stoker/v1/alerts"),
         (server.Status, "/stoker/v1/status"),
         (server.Settings, "/stoker/v1/settings"),
         (server.Nodes, "/stoker/v1/nodes"),
@@ -157,6 +161,7 @@ def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
     kinds = {
         kind.__name__: kind
         for module in (
+            alerts,
             costs,
             drill,
             errors,

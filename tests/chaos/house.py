@@ -12,6 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from fastapi import FastAPI
 
+from stoker.alerts.channel import Channel
+from stoker.alerts.desk import Desk
 from stoker.api.app import routes
 from stoker.api.audit import Audit
 from stoker.api.auth import Guard, Tokens, read_or_make_tokens
@@ -25,6 +27,7 @@ from stoker.control.enact import Enact, Runtimes
 from stoker.control.loop import WRITER, Loop
 from stoker.control.unknown import Unknown
 from stoker.core.changes import Change
+from stoker.core.errors import NotFound
 from stoker.core.site import Site
 from stoker.engines.local.isolation import LEVEL_0
 from stoker.insight.ledgers import Ledgers
@@ -34,6 +37,7 @@ from stoker.kinds.training import Training
 from stoker.sampling.monitor import Monitor
 from stoker.scheduling.rules import rules_of
 from stoker.simulate.outlooks import PlayedOutlooks
+from stoker.store.alerts import AlertBook
 from stoker.store.databases import Database
 from stoker.store.files import Files
 from stoker.store.group_commit import GroupCommit, Known, _Batch
@@ -147,6 +151,11 @@ class App:
 APP = App()
 
 
+def no_channel(name: str) -> Channel:
+    """There is none: nothing leaves the simulation."""
+    raise NotFound(f"no channel {name}")
+
+
 class Server:
     """One life of the server, from its start to its death."""
 
@@ -205,6 +214,7 @@ class Server:
                 isolation=LEVEL_0,
                 live=live,
                 tokens=tokens.book,
+                alerts=Desk(book=AlertBook(self.store.database, clock), channels=no_channel, clock=clock),
                 unknown=Unknown(home=home, store=self.store, logs=self.logs, engines={}),
                 notifier=notifier,
                 rendezvous=Rendezvous(notifier),

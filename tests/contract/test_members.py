@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from stoker.alerts.channel import Channel, Means
+from stoker.alerts.channels.email import Email
+from stoker.alerts.channels.slack import Slack
+from stoker.alerts.channels.webhook import Webhook
 from stoker.gpu.driver import Driver
 from stoker.gpu.drivers.amdsmi import AmdSmiDriver
 from stoker.gpu.drivers.fake import FakeDriver
@@ -23,10 +27,16 @@ from stoker.scheduling.policies.priority import Priority
 from stoker.scheduling.policies.srsf import Srsf
 from tests.gpu.test_amdsmi import a_library
 
+from .channel_contract import ChannelContract
 from .driver_contract import DriverContract
 from .kind_contract import KindContract
 from .placer_contract import PlacerContract
 from .policy_contract import PolicyContract
+
+
+def names_of(host: str, port: int) -> list[str]:
+    """Names are public, and numbers are themselves."""
+    return [host] if host[:1].isdigit() else ["8.8.8.8"]
 
 
 class TestFifo(PolicyContract):
@@ -106,8 +116,27 @@ class TestNvml(DriverContract):
         return NvmlDriver()
 
 
+class TestWebhook(ChannelContract):
+    def make(self) -> Channel:
+        return Webhook(Means(resolve=names_of))
+
+
+class TestSlack(ChannelContract):
+    def make(self) -> Channel:
+        return Slack(Means(resolve=names_of))
+
+
+class TestEmail(ChannelContract):
+    good = "ada@example.org"
+    nobody = "ada@example.org"
+
+    def make(self) -> Channel:
+        return Email(Means(smtp="smtp://127.0.0.1:1", sender="stoker@example.org"))
+
+
 def test_every_member_has_its_contract_here() -> None:
     assert set(MEMBERS["policies"]) == {"fifo", "ftf", "gittins", "las", "priority", "srsf"}
     assert set(MEMBERS["placers"]) == {"best-fit", "fgd", "pack", "shadow-price", "spread"}
     assert set(MEMBERS["kinds"]) == {"training"}
+    assert set(MEMBERS["channels"]) == {"email", "slack", "webhook"}
     assert set(MEMBERS["drivers"]) == {"amdsmi", "fake", "nvml"}

@@ -22,11 +22,14 @@ from schemathesis.specs.openapi import checks
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
+from stoker.alerts.signing import new_secret
 from stoker.api.app import make_app
+from stoker.api.auth import user_name
 from stoker.api.openapi import PATH
 from stoker.app import Stoker
 from stoker.core.changes import Note, Open
 from stoker.core.states import AttemptState, ReplicaState, Standing
+from tests.alerts.builders import a_rule
 from tests.api.bodies import PACKAGE, a_job_body
 from tests.builders import an_attempt
 
@@ -48,6 +51,7 @@ KNOWN: tuple[Mapping[str, str], ...] = (
 
 FITTING: Mapping[str, Any] = {
     "POST /stoker/v1/tokens": {"name": "ada", "projects": ["p"], "buckets": ["some-bucket"], "days": 1},
+    "POST /stoker/v1/alerts": {"name": "fitting", "channel": "webhook", "target": "http://8.8.8.8/"},
     "POST /stoker/v1/projects/{project}/jobs:run": {
         "name": "run",
         "command": ["true"],
@@ -78,6 +82,8 @@ def app(stoker: Stoker) -> ASGIApp:
     client = TestClient(made, headers=authorization(stoker))
     for name in ("waits", "ended", "kept"):
         stoker.services.tokens.create(name)
+        rule = a_rule(name, user_name(), channel="webhook", target="http://127.0.0.1:1/", secret=new_secret())
+        stoker.services.alerts.book.add(rule)
         assert (
             client.post("/stoker/v1/projects/p/jobs:run", json={"name": name, "command": ["true"]}).status_code == 200
         )

@@ -107,6 +107,7 @@ def test_all_that_is_in_it_is_found(old: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("old", [schema for schema in OLD if schema < "0005"], indirect=True)
 def test_options_become_the_variables_that_they_set(old: Path) -> None:
     asked = {"distribute": "auto", "precision": "", "learning_rate_rule": "none", "checkpoints": "600"}
     with closing(sqlite3.connect(old)) as db, db:

@@ -21,6 +21,7 @@ Training jobs are submitted, cancelled and labelled through `/v1/projects/{proje
 TAGS = {
     "server": "The server itself.",
     "tokens": "Who may use it.",
+    "alerts": "Who is told of what.",
     "nodes": "The machines.",
     "costs": "Machines that are ordered when a job needs them, and what jobs have cost.",
     "queue": "Whose turn it is, and why.",

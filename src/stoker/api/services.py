@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from stoker.alerts.desk import Desk
 from stoker.api.pools import in_thread
 from stoker.config import Config
 from stoker.control.commands import Commands
@@ -72,6 +73,7 @@ class Services:
     notifier: Notifier
     rendezvous: Rendezvous
     tokens: TokenBook
+    alerts: Desk
     unknown: Unknown
     turns: Turns = field(default_factory=Turns)  # of who keeps lines
     shut_down: Callable[[], None] = lambda: None

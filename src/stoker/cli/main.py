@@ -43,6 +43,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "status": "What the server is and has",
         "queue": "Show who waits, in order, and how the queues stand",
         "nodes": "List the machines; cordon, drain and uncordon one",
+        "alerts": "Be told of jobs that fail or hang, and of what befalls the site",
         "costs": "What jobs have cost, by project, user, job or day; and budgets",
         "up": "Start the embedded server",
         "down": "End the server; running jobs go on",

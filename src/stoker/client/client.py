@@ -56,6 +56,24 @@ class Client(Transport):
         """Make a user's token worth nothing."""
         self._call("DELETE", f"/stoker/v1/tokens/{quote(name, safe='')}")
 
+    def alerts(self, *, everyone: bool = False) -> list[dict[str, Any]]:
+        """The rules of alerts of this user, or of all, and what became of what they told."""
+        return self._list("/stoker/v1/alerts", "rules", everyone=everyone)
+
+    def add_alert(self, body: Mapping[str, Any]) -> Any:
+        """Add a rule of alerts; a webhook's secret is in the answer, this once."""
+        return self._call("POST", "/stoker/v1/alerts", body)
+
+    def test_alert(self, name: str, *, owner: str = "") -> Any:
+        """Send a message by a rule now; tells what came back."""
+        return self._call(
+            "POST", f"/stoker/v1/alerts/{quote(name, safe='')}:test", {}, params={"owner": owner}, timeout=60.0
+        )
+
+    def remove_alert(self, name: str, *, owner: str = "") -> None:
+        """Remove a rule of alerts."""
+        self._call("DELETE", f"/stoker/v1/alerts/{quote(name, safe='')}", params={"owner": owner})
+
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes, with what is free on them."""
         return self._list("/stoker/v1/nodes", "nodes")

@@ -12,7 +12,7 @@ from stoker.core.errors import Unavailable
 from .databases import Database
 from .schema import metadata
 
-NEWEST = "0005"
+NEWEST = "0006"
 """The newest step in `migrations/versions`."""
 
 STEPS = Path(__file__).parent / "migrations"

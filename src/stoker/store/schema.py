@@ -98,4 +98,41 @@ lead = Table(
     Column("since", Float, nullable=False),
 )
 
+alert_rules = Table(
+    "alert_rules",
+    metadata,
+    Column("n", _Number, primary_key=True),
+    Column("owner", _Name, nullable=False),
+    Column("name", _Name, nullable=False),
+    Column("left_out", Integer, nullable=False),  # alerts that were not kept, since too many waited
+    Column("body", Text, nullable=False),
+    UniqueConstraint("owner", "name"),
+    sqlite_autoincrement=True,
+)
+
+alert_cursor = Table(
+    "alert_cursor",
+    metadata,
+    Column("n", Integer, primary_key=True, autoincrement=False),  # 1: there is one row, from the first rule on
+    Column("position", _Number, nullable=False),  # of the story: alerts were made up to here
+    Column("marks", Text, nullable=False),
+)
+
+alert_deliveries = Table(
+    "alert_deliveries",
+    metadata,
+    Column("n", _Number, primary_key=True),
+    Column("rule", _Number, nullable=False),
+    Column("event", String, nullable=False),
+    Column("subject", String, nullable=False),
+    Column("at", Float, nullable=False),  # when what it tells of happened
+    Column("state", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("next_at", Float, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("deliveries_by_state", "state", "rule", "next_at"),
+    Index("deliveries_of_rule", "rule", "event", "subject", "at"),
+    sqlite_autoincrement=True,
+)
+
 add_guards(metadata)

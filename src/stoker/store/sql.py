@@ -25,7 +25,7 @@ from stoker.core.world import World
 
 from . import statements as q
 from .base import ALL_JOBS, Leader, Line, Listed, Which
-from .databases import open_database, problem_of
+from .databases import Database, open_database, problem_of
 from .group_commit import GroupCommit, Known
 from .migrate import migrate
 from .rows import decode, decode_change
@@ -62,6 +62,11 @@ class SqlStore:
         self._closed = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="store-watcher", daemon=True)
         self._watcher.start()
+
+    @property
+    def database(self) -> Database:
+        """The open database, for what is kept in it beside the story."""
+        return self._database
 
     def commit(self, changes: Sequence[Change], *, by: str, term: int | None = None) -> int:
         """Write all of the changes or none; returns when they are durable."""

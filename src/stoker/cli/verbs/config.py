@@ -9,9 +9,10 @@ import click
 
 from stoker.cli import session, show
 from stoker.cli.main import Nouns
-from stoker.config import BY_NAME, SETTINGS, shown, write_setting
+from stoker.config import shown, write_setting
 from stoker.core.errors import BadSpec, Violation
 from stoker.core.site import Queue
+from stoker.settings import BY_NAME, SETTINGS
 
 
 @click.group("config", cls=Nouns)

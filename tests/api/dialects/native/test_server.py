@@ -10,8 +10,9 @@ from stoker import __version__
 from stoker.api.app import make_app
 from stoker.api.auth import allowed_hosts
 from stoker.app import Stoker, build
-from stoker.config import SETTINGS, read_config
+from stoker.config import read_config
 from stoker.gpu.drivers.fake import FakeDriver
+from stoker.settings import SETTINGS
 from tests.api.bodies import a_run
 
 PROJECT = "/stoker/v1/projects/p"

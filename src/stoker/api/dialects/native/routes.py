@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from . import (
+    alerts,
     artifacts,
     costs,
     drill,
@@ -32,6 +33,7 @@ from . import (
 _NOUNS = (
     server,
     tokens,
+    alerts,
     nodes,
     gpus,
     health,

@@ -7,9 +7,10 @@ from starlette.responses import Response
 
 from stoker import __version__
 from stoker.api.services import Services, services
-from stoker.config import SETTINGS, shown
+from stoker.config import shown
 from stoker.core.errors import NotFound
 from stoker.core.ids import split_job_id
+from stoker.settings import SETTINGS
 from stoker.site.site_file import site_path
 
 from .answers import a_router, answer, declares

@@ -1,0 +1,1 @@
+"""The ways by which alerts reach somebody: an open set."""
