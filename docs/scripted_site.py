@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from starlette.testclient import TestClient
+import httpx
+from starlette.types import ASGIApp, Message
 
 from stoker.api.app import make_app
 from stoker.api.auth import allowed_hosts
 from stoker.app import Stoker, build
+from stoker.client.client import Client
 from stoker.clock import ManualClock
 from stoker.config import read_config
 from stoker.core.changes import MoveAttempt
@@ -51,11 +54,48 @@ CARDS: Sequence[Card] = (
 """What the GPUs do, one after the other, and again from the first."""
 
 
+class InProcess(httpx.BaseTransport):
+    """Asks an application of this process, without a socket. Not from a thread in which an event loop runs."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """One request."""
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": request.method,
+            "path": request.url.path,
+            "raw_path": request.url.raw_path.partition(b"?")[0],
+            "query_string": request.url.query,
+            "root_path": "",
+            "scheme": "http",
+            "headers": [(name.lower(), value) for name, value in request.headers.raw],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 7077),
+        }
+        asked: list[Message] = [{"type": "http.request", "body": request.read(), "more_body": False}]
+        told: list[Message] = []
+
+        async def receive() -> Message:
+            return asked.pop() if asked else {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            told.append(message)
+
+        asyncio.run(self._app(scope, receive, send))
+        head = next(message for message in told if message["type"] == "http.response.start")
+        body = b"".join(message.get("body", b"") for message in told if message["type"] == "http.response.body")
+        return httpx.Response(head["status"], headers=head["headers"], content=body)
+
+
 class ScriptedSite:
     """A whole Stoker, nothing of it running, with jobs that hold GPUs."""
 
     def __init__(self, home: Path, products: Sequence[str] = SIX, jobs: Sequence[tuple[str, str, int]] = ()) -> None:
-        """`jobs`: of each its name, the type of its GPUs and how many."""
+        """`jobs`: of each its name, the type of its GPUs and how many. Ada asks for them, who is an admin."""
         self.clock = ManualClock(NOW - 600)
         self.products = products
         config = read_config({}, flags={"home": str(home), "sample_seconds": 1.0, "isolation": "0"})
@@ -63,10 +103,10 @@ class ScriptedSite:
         self.stoker.loop.enact = lambda *_: []  # type: ignore[assignment]  # nobody starts anything
         self.stoker.loop.tick()
         app = make_app(self.stoker.services, self.stoker.tokens, allowed_hosts("127.0.0.1", 7077))
-        self.http = TestClient(app, URL, headers={"Authorization": f"Bearer {self.stoker.tokens.token}"})
+        self._transport = InProcess(app)
+        self.client = self.client_of("ada", is_admin=True)
         for name, gpu, count in jobs:
-            body = {"name": name, "command": ["python", "train.py"], "gpus": count, "gpu_type": gpu}
-            self.http.post("/stoker/v1/projects/local/jobs:run", json=body).raise_for_status()
+            self.client.run("local", {"name": name, "command": ["python", "train.py"], "gpus": count, "gpu_type": gpu})
             self.clock.advance(1)
         self.stoker.loop.tick()
 
@@ -99,13 +139,14 @@ class ScriptedSite:
             self.clock.time = NOW - second
             self.stoker.services.monitor.hear(nodes, sample_of(self.products, NOW - second))
 
-    def overview(self, points: int = 60) -> Any:
-        """As the server tells it."""
-        return self.http.get(f"/stoker/v1/overview?points={points}").raise_for_status().json()
+    def client_of(self, user: str, *, is_admin: bool = False, projects: Sequence[str] = ()) -> Client:
+        """A client with a token of this user's."""
+        token, _ = self.stoker.services.tokens.create(user, is_admin=is_admin, projects=tuple(projects))
+        return Client(URL, token, transport=self._transport)
 
     def close(self) -> None:
         """Let go of it."""
-        self.http.close()
+        self.client.close()
         self.stoker.store.close()
 
 
