@@ -26,7 +26,7 @@ def top() -> str:
         site = a_site(Path(folder))
         try:
             overview = site.client.overview(POINTS)
-            return asyncio.run(_drawn(Top(overview, lambda _: Look(overview=overview), URL, clock=lambda: NOW)))
+            return asyncio.run(_drawn(Top(overview, lambda _: Look(overview=overview), lambda: URL, clock=lambda: NOW)))
         finally:
             site.close()
 

@@ -94,11 +94,13 @@ class InProcess(httpx.BaseTransport):
 class ScriptedSite:
     """A whole Stoker, nothing of it running, with jobs that hold GPUs."""
 
-    def __init__(self, home: Path, products: Sequence[str] = SIX, jobs: Sequence[tuple[str, str, int]] = ()) -> None:
-        """`jobs`: of each its name, the type of its GPUs and how many. Ada asks for them, who is an admin."""
+    def __init__(
+        self, home: Path, products: Sequence[str] = SIX, jobs: Sequence[tuple[str, str, int]] = (), fake: str = ""
+    ) -> None:
+        """`jobs`: of each its name, the type of its GPUs and how many. Ada asks for them, who is an admin. `fake`: more nodes."""
         self.clock = ManualClock(NOW - 600)
         self.products = products
-        config = read_config({}, flags={"home": str(home), "sample_seconds": 1.0, "isolation": "0"})
+        config = read_config({}, flags={"home": str(home), "sample_seconds": 1.0, "isolation": "0", "fake": fake})
         self.stoker: Stoker = build(config, url=URL, clock=self.clock, driver=FakeDriver(*products))
         self.stoker.loop.enact = lambda *_: []  # type: ignore[assignment]  # nobody starts anything
         self.stoker.loop.tick()

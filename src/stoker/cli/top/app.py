@@ -30,6 +30,7 @@ SECONDS = 2.0
 
 _STYLES = {name: Style.parse(style) for name, style in STYLES.items()} | {"": Style()}
 _CHOSEN = Style(reverse=True)
+_LOW = 10  # lines; a screen with fewer has no room for headings
 _KEYS: Sequence[tuple[str, str]] = (
     ("q", "quit"),
     ("↑ ↓  j k", "choose a line; page up, page down, home and end as well"),
@@ -165,15 +166,18 @@ class Top(App[None]):
         self,
         overview: Any,
         look: Callable[[Job | None], Look],
-        url: str,
+        url: Callable[[], str],
         *,
         seconds: float = SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`overview`: a first one, with the last minutes. `look`: one more, in a thread. `clock`: for tests and pictures."""
+        """`overview`: a first one, with the last minutes. `look`: one more, in a thread. `url`: where the server is by now.
+
+        `clock`: another one, for tests and pictures.
+        """
         super().__init__(ansi_color=True)
         self._overview, self._steps = overview, None
-        self._url, self._clock = plain(url), clock
+        self._url, self._clock = url, clock
         self._recent = Recent()
         self._recent.take(overview)
         self._poller = Poller(look, self._tell, seconds)
@@ -182,17 +186,20 @@ class Top(App[None]):
         self._sort = SORTS[0]
         self._is_help = False
         self._columns: Sequence[Line] = []
+        self._head, self._scrolled, self._feet = Lines("head"), Scrolled(), Lines("foot")
+        self.failure: Exception | None = None
+        """What went wrong inside, and has ended it."""
 
     def compose(self) -> ComposeResult:
         """A head, the lines, and a foot."""
         with Vertical():
-            yield Lines("head")
-            yield Scrolled()
-            yield Lines("foot")
+            yield self._head
+            yield self._scrolled
+            yield self._feet
 
     def on_mount(self) -> None:
         """Begin to look, and end well when it is asked to end."""
-        self.query_one(Scrolled).focus()
+        self._scrolled.focus()
         for number in (signal.SIGTERM, signal.SIGHUP):
             try:
                 asyncio.get_running_loop().add_signal_handler(number, self.exit)
@@ -223,24 +230,23 @@ class Top(App[None]):
 
     def action_choose(self, step: int) -> None:
         """Choose the next line, or the one before."""
-        self.query_one(Scrolled).choose(step)
+        self._scrolled.choose(step)
 
     def action_page(self, step: int) -> None:
         """Choose a line a page away."""
-        found = self.query_one(Scrolled)
-        found.choose(step * max(1, found.size.height - 1), is_far=True)
+        self._scrolled.choose(step * max(1, self._scrolled.size.height - 1), is_far=True)
 
     def action_far(self, step: int) -> None:
         """Choose the first or the last line."""
-        self.query_one(Scrolled).choose(step * 1_000_000, is_far=True)
+        self._scrolled.choose(step * 1_000_000, is_far=True)
 
     def action_jump(self) -> None:
         """To the jobs, or back."""
-        self.query_one(Scrolled).jump()
+        self._scrolled.jump()
 
     def action_open(self) -> None:
         """Show alone what the chosen line is about."""
-        about = self.query_one(Scrolled).chosen.about
+        about = self._scrolled.chosen.about
         if about[:1] == ("gpu",):
             about = ("job", *about[2:]) if len(about) > 2 else ()
         if about:
@@ -272,7 +278,15 @@ class Top(App[None]):
         self._draw()
 
     def _draw(self) -> None:
-        scrolled = self.query_one(Scrolled)
+        if not self._scrolled.is_attached:  # not yet, or no longer
+            return
+        try:
+            self._draw_all()
+        except Exception as error:  # Textual would print pages about it
+            self.failure = error
+            self.exit()
+
+    def _draw_all(self) -> None:
         width = max(1, self.size.width - 1)  # one for the scroll bar
         screen = Screen(
             overview=self._overview, recent=self._recent, steps=self._steps, about=self._about, sort=self._sort
@@ -280,17 +294,18 @@ class Top(App[None]):
         shown = Board(lines=_HELP) if self._is_help else board(screen, width)
         self._columns = shown.head
         self._draw_head()
-        scrolled.show(shown.lines)
+        self._scrolled.show(shown.lines)
 
     def _draw_head(self) -> None:
         width = max(1, self.size.width - 1)
         clock = time.strftime("%H:%M:%S", time.localtime(self._clock()))
-        lines = summary(self._overview, self._url, clock, width)
+        lines = summary(self._overview, plain(self._url()), clock, width)
         if self._problem:
             away = self._clock() - self._away_since
-            lines.append(Line(((f"! {plain(self._problem)}; asked again, for {away:.0f} s so far", "bad"),)))
-        self.query_one("#head", Lines).show([*lines, Line(), *self._columns])
-        self.query_one("#foot", Lines).show([self._foot()])
+            lines.insert(1, Line(((f"! {plain(self._problem)}; asked again, for {away:.0f} s so far", "bad"),)))
+        is_low = self.size.height < _LOW
+        self._head.show(lines[: 2 if self._problem else 1] if is_low else [*lines, Line(), *self._columns])
+        self._feet.show([self._foot()])
 
     def _foot(self) -> Line:
         keys = [("q", "quit"), ("?", "keys")]

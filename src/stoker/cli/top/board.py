@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+from textwrap import wrap
 from typing import Any
 
 from stoker.cli import figures
@@ -181,8 +182,9 @@ def _job_board(screen: Screen, width: int) -> Board:
         *([figures.counted(row["accelerators"], "GPU")] if row["accelerators"] else []),
     ]
     lines = [
-        Line((title, ("  ", ""), (row["state"], _state_style(row["state"])), ("  " + ", ".join(what), ""))),
-        Line(((("on " + ", ".join(map(plain, row["nodes"]))), "dim"),)),
+        Line((title, ("  ", ""), (row["state"], _state_style(row["state"])))),
+        *(Line(((text, ""),)) for text in wrap(", ".join(what), max(20, width))),
+        *(Line(((text, "dim"),)) for text in wrap("on " + ", ".join(map(plain, row["nodes"])), max(20, width))),
         Line(),
         *training_lines(screen.steps, width),
         Line(),

@@ -89,6 +89,9 @@ def widths(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int)
         shown.remove(last)
     found = {n: least[n] for n in shown}
     left = width - sum(found.values()) - GAP * (len(shown) - 1)
+    if left < 0:  # narrower than even the least: the ends are cut off
+        found = dict(zip(shown, _cut([found[n] for n in shown], width), strict=True))
+        return [found.get(n, 0) for n in range(len(columns))]
     for n in shown:
         more = min(left, max(0, min(columns[n].most, max(needs[n], len(columns[n].name))) - found[n]))
         if not columns[n].grows:
@@ -96,11 +99,9 @@ def widths(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int)
             left -= more
     growing = [n for n in shown if columns[n].grows]
     for place, n in enumerate(growing):
-        more = min(max(0, left) // (len(growing) - place), columns[n].most - found[n])
+        more = min(left // (len(growing) - place), columns[n].most - found[n])
         found[n] += more
         left -= more
-    if left < 0:  # narrower than even the least: the ends are cut off
-        found = dict(zip(shown, _cut([found[n] for n in shown], width), strict=True))
     return [found.get(n, 0) for n in range(len(columns))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from stoker.cli import figures
@@ -31,7 +32,8 @@ def training_lines(steps: Mapping[str, Any] | None, width: int) -> Iterator[Line
         values = [_float(point["values"].get(name)) for point in first["series"]]
         yield _line(plain(name), figures.number(_float(last)), sparkline(values, room))
     for finding in steps["findings"]:
-        yield Line((("! ", "warn"), (plain(finding["text"]), "")))
+        for n, text in enumerate(wrap(f"! {plain(finding['text'])}", max(20, width), subsequent_indent="  ")):
+            yield Line(((text, "" if n else "warn"),))
 
 
 def _line(name: str, text: str, bars: str) -> Line:

@@ -27,4 +27,7 @@ def command(once: bool, as_json: bool) -> None:
     else:
         from stoker.cli.top.app import Top
 
-        Top(overview, source.look, source.url).run(mouse=False)
+        top = Top(overview, source.look, lambda: source.url)
+        top.run(mouse=False)
+        if top.failure is not None:
+            raise top.failure
