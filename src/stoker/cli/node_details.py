@@ -108,7 +108,7 @@ def _machine(row: Row | None) -> Iterator[list[object]]:
         yield [
             words,
             *(_figure(name, value, whole) for value in (known[-1], fmean(known), most)),
-            _bars(means, most=full),
+            _bars(means, most=full or max(most, 1.0)),
         ]
 
 

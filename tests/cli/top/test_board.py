@@ -44,7 +44,8 @@ def test_without_a_gpu_it_shows_the_machines() -> None:
 
 def test_who_is_no_admin_sees_no_numbers_of_machines() -> None:
     lines = texts(shown(an_overview([a_gpu(job="j")], nodes=[a_node(gpus=1, values={})])))
-    assert "CPU" not in lines[0] and "MEMORY" not in lines[0] and "j/chief-0" in lines[3]
+    assert lines[0].split() == ["NODE", "STATE", "HELD"] and "j/chief-0" in lines[3]
+    assert lines[-1] == "no job that you may see"
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 200, 300])

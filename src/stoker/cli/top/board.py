@@ -34,7 +34,7 @@ _NODES = (
     Column(name="5 MIN", least=9, most=60, drop=4, grows=True),
 )
 _GPUS = (
-    Column(name="NODE", least=8, most=24, drop=8),
+    Column(name="NODE", least=16, most=24, drop=8),
     Column(name="GPU", least=3, most=12, is_right=True),
     Column(name="PRODUCT", least=14, most=24, drop=9),
     Column(name="BUSY", least=5, most=16, is_right=True),
@@ -154,7 +154,9 @@ def _left_out(screen: Screen) -> Iterator[Line]:
 def _jobs(screen: Screen, jobs: Sequence[Row], width: int) -> Iterator[Line]:
     yield Line()
     if not jobs:
-        yield Line((("no job holds a machine", "dim"),))
+        is_held = screen.overview["counts"]["gpus_held"] and not screen.overview["jobs"]
+        text = "no job that you may see" if is_held else "no job here" if screen.about else "no job holds a machine"
+        yield Line(((text, "dim"),))
         return
     with_project = len({row["project"] for row in screen.overview["jobs"]}) > 1
     busy = _busy_of_jobs(screen.overview["gpus"])
@@ -207,6 +209,11 @@ def _with_bars(cells: Sequence[Span], sizes: Sequence[int], recent: Sequence[flo
     return [*cells[:-1], (bars.rjust(room), "busy")]
 
 
+def _place_of_bars(recent: Sequence[float | None]) -> Span:
+    """What stands in the cell of the bars before it is known how wide it is; empty, if there are none."""
+    return ("▁" if any(value is not None for value in recent) else "", "")
+
+
 def _node_cells(row: Row, recent: Recent) -> list[Span]:
     values = row["values"]
     state = row["state"] + (" cordoned" if row["is_cordoned"] else "")
@@ -222,7 +229,7 @@ def _node_cells(row: Row, recent: Recent) -> list[Span]:
             (figures.speed(values.get(f"{name}_bytes_per_second")), "")
             for name in ("network_received", "network_sent", "disk_read", "disk_written")
         ),
-        ("", ""),
+        _place_of_bars(recent.of(row["name"])),
     ]
 
 
@@ -242,7 +249,7 @@ def _gpu_cells(row: Row, recent: Recent, *, with_node: bool) -> list[Span]:
         (figures.of(values.get("power_watts"), values.get("power_limit_watts"), 1, "W"), ""),
         (figures.celsius(values.get("temperature_celsius")), "bad" if hot else ""),
         (held or "-", "job" if held else "dim"),
-        ("", ""),
+        _place_of_bars(recent.of(row["uuid"])),
     ]
 
 

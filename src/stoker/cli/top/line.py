@@ -72,18 +72,18 @@ def fitted(text: str, width: int, *, is_right: bool = False) -> str:
 def widths(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int) -> list[int]:
     """How wide each column is, so that all fit; 0 for one that is left out. `rows`: the texts, with an empty one where none is.
 
-    A column in which nothing stands is left out. Those that grow share what is left over.
+    A column in which nothing stands is left out. One that grows takes what is left over, up to its most.
     """
     needs = [0] * len(columns)
     for row in rows:
         needs = [max(need, cell_len(text)) for need, text in zip(needs, row, strict=True)]
-    shown = [n for n, need in enumerate(needs) if need or columns[n].grows]
+    shown = [n for n, need in enumerate(needs) if need]
     least = [
         column.least if column.grows else min(column.least, max(need, len(column.name)))
         for column, need in zip(columns, needs, strict=True)
     ]
     while len(shown) > 1 and sum(least[n] + GAP for n in shown) - GAP > width:
-        last = max(shown, key=lambda n: columns[n].drop)
+        last = max(shown, key=lambda n: (columns[n].drop, n))
         if not columns[last].drop:
             break
         shown.remove(last)
