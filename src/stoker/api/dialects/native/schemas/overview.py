@@ -65,8 +65,10 @@ class OverviewJob(TypedDict):
     accelerators: Annotated[float, says("Accelerators of all its replicas together.", 8)]
     nodes: Annotated[list[str], says("Its nodes, eight of them at most.", ["local-nvidia_h100_80gb"])]
     step: Annotated[int | None, says("The last step that its first replica has told of; null: none.", 1200)]
-    steps_per_second: Annotated[float | None, says("Over the last half minute of training.", 4.5)]
-    data_wait_share: Annotated[float | None, says("Part of the time of its steps that it waited for data.", 0.02)]
+    steps_per_second: Annotated[float | None, says("Of its first replica, over the last half minute of training.", 4.5)]
+    data_wait_share: Annotated[
+        float | None, says("Part of their time that its steps waited for data; of several replicas the most.", 0.02)
+    ]
 
 
 class Counts(TypedDict):
