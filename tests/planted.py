@@ -53,6 +53,13 @@ BUGS = (
     Bug("api/dialects/prometheus/gpus.py", "value * metric.scale", "value", "api/dialects/prometheus"),
     Bug("client/job_body.py", "o.kind.write(flags[o.name])", "str(flags[o.name])", "cli/test_job_flags.py"),
     Bug("cli/job_flags.py", 'name = f"{name}/--no-{name[2:]}"', "pass", "cli/test_job_flags.py test_docs.py"),
+    Bug(
+        "api/dialects/native/overview.py",
+        "                    if sees(project)\n",
+        "",
+        "api/dialects/native/test_overview.py",
+    ),
+    Bug("cli/top/recent.py", "total / count", "total", "cli/top"),
     # insight, kinds, hardware
     Bug("insight/bills.py", "max(since, attempt.placed_at)", "attempt.placed_at", "insight/test_bills.py"),
     Bug("kinds/training.py", "    env |= job.spec.program.variables\n", "", "kinds"),
