@@ -193,7 +193,7 @@ def test_a_server_that_goes_away_is_waited_for() -> None:
 
     async def test(app: Top, pilot: Pilot[None]) -> None:
         site.is_away = True
-        await until(pilot, lambda: "does not answer; asked again" in seen(app))
+        await until(pilot, lambda: "asked again: the server at http://127.0.0.1:7077 does not" in seen(app))
         assert "first/chief-0" in seen(app), "what it showed last stays"
         site.is_away = False
         await until(pilot, lambda: "does not answer" not in seen(app))

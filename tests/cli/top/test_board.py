@@ -156,10 +156,11 @@ def test_projects_are_named_where_there_are_several() -> None:
 
 def test_the_summary() -> None:
     overview = an_overview([a_gpu(0, job="j", busy=91), a_gpu(1, busy=0)], [a_row()])
-    first, second = (line.text for line in summary(overview, "http://127.0.0.1:7077", "12:00:00", 60))
+    first, second = (line.text for line in summary(overview, "http://127.0.0.1:7077", "12:00:00", 64))
     assert (
         first.startswith("stoker top 0.1.0  http://127.0.0.1:7077 ")
         and first.endswith(" 12:00:00")
-        and len(first) == 60
+        and len(first) == 64
     )
     assert second == "jobs 1 running 0 waiting   GPUs 1 busy 1 held of 2   nodes 1"
+    assert summary(overview, "", "", 40)[1].text == "jobs 1+0  GPUs 1 busy 1/2 held"

@@ -302,7 +302,7 @@ class Top(App[None]):
         lines = summary(self._overview, plain(self._url()), clock, width)
         if self._problem:
             away = self._clock() - self._away_since
-            lines.insert(1, Line(((f"! {plain(self._problem)}; asked again, for {away:.0f} s so far", "bad"),)))
+            lines.insert(1, Line(((f"! away for {away:.0f} s, asked again: {plain(self._problem)}", "bad"),)))
         is_low = self.size.height < _LOW
         self._head.show(lines[: 2 if self._problem else 1] if is_low else [*lines, Line(), *self._columns])
         self._feet.show([self._foot()])

@@ -34,7 +34,7 @@ _NODES = (
     Column(name="5 MIN", least=9, most=60, drop=4, grows=True),
 )
 _GPUS = (
-    Column(name="NODE", least=16, most=24, drop=8),
+    Column(name="NODE", least=16, most=24, drop=3),
     Column(name="GPU", least=3, most=12, is_right=True),
     Column(name="PRODUCT", least=14, most=24, drop=9),
     Column(name="BUSY", least=5, most=16, is_right=True),
@@ -58,6 +58,7 @@ _JOBS = (
     Column(name="NODES", least=8, most=60, drop=8, grows=True),
 )
 _INDENT = "  "
+_NARROW = 62  # columns; with fewer the summary is shorter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,12 @@ def summary(overview: Row, url: str, clock: str, width: int) -> list[Line]:
     counts = overview["counts"]
     left, right = f"stoker top {overview['version']}  {url}", clock
     title = fitted(left, max(0, width - len(right) - 1)) + " " + right
+    if width < _NARROW:
+        text = f"jobs {counts['jobs_running']}+{counts['jobs_waiting']}  GPUs {counts['gpus_busy']} busy"
+        return [
+            Line(((title[:width], "head"),)),
+            Line(((f"{text} {counts['gpus_held']:g}/{counts['gpus']} held", ""),)),
+        ]
     spans: list[Span] = [
         ("jobs ", "dim"),
         (f"{counts['jobs_running']} running", "busy" if counts["jobs_running"] else ""),
