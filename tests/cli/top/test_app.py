@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from stoker.cli.top.app import Scrolled, Top
+from stoker.cli.top.app import Looked, Scrolled, Top
 from stoker.cli.top.source import Job, Look
 from tests.cli.top.overviews import NOW, STEPS, a_gpu, a_node, a_row, an_overview
 
@@ -28,7 +28,7 @@ class Site:
         self.asked.append(job)
         if self.is_away:
             return Look(problem="the server at http://127.0.0.1:7077 does not answer")
-        return Look(overview=self.overview, steps=STEPS if job else None)
+        return Look(overview=self.overview, job=job, steps=STEPS if job else None)
 
 
 def two_jobs(gpus: int = 4) -> Site:
@@ -211,3 +211,46 @@ def test_names_that_would_move_the_cursor_are_harmless() -> None:
         await until(pilot, lambda: "loss" in seen(app))
 
     run(site, test, (120, 24))
+
+
+def test_what_was_asked_about_another_job_is_not_shown() -> None:
+    site = two_jobs()
+
+    def late(job: Job | None) -> Look:
+        site.asked.append(job)
+        return Look(overview=site.overview, job=("p", "first"), steps=STEPS)
+
+    site.look = late  # type: ignore[method-assign]
+
+    async def test(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("tab", "j", "enter")
+        await until(pilot, lambda: ("p", "second") in site.asked)
+        await until(pilot, lambda: "looking how it trains" in seen(app))
+        assert "loss" not in seen(app)
+
+    run(site, test)
+
+
+@pytest.mark.parametrize("width", [40, 80, 300])
+def test_the_keys_fit_the_screen(width: int) -> None:
+    async def test(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "docs/monitoring.md" in seen(app))
+        words = " ".join(seen(app).split())
+        assert "that machine alone" in words and "temperature, job" in words and "what to make of the numbers." in words
+
+    run(two_jobs(), test, (width, 40))
+
+
+def test_an_answer_that_makes_no_sense_ends_it_without_pages_of_text() -> None:
+    site = two_jobs()
+    app = Top(site.overview, site.look, lambda: "", seconds=60, clock=lambda: NOW)
+
+    async def on_a_screen() -> None:
+        async with app.run_test() as pilot:
+            await pilot.pause()
+            app.post_message(Looked(Look(overview={"version": "9"})))
+            await until(pilot, lambda: app.failure is not None)
+
+    asyncio.run(on_a_screen())
+    assert isinstance(app.failure, KeyError)

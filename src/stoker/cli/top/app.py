@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -35,17 +36,27 @@ _KEYS: Sequence[tuple[str, str]] = (
     ("q", "quit"),
     ("↑ ↓  j k", "choose a line; page up, page down, home and end as well"),
     ("tab", "to the jobs, and back to the machines"),
-    ("enter", "one job alone: how it trains, and its GPUs; on a machine: that machine alone"),
+    ("enter", "one job alone, with how it trains, and its GPUs; on a machine, that machine alone"),
     ("esc", "back to everything"),
     ("s", f"sort GPUs by {', '.join(SORTS)}"),
     ("?", "these keys"),
 )
-_HELP = [
-    *(Line(((f" {keys:<10}", "head"), (text, ""))) for keys, text in _KEYS),
-    Line(),
-    Line(((" BUSY is the part of the time in which anything ran on a GPU; SM the part of it that worked.", "dim"),)),
-    Line(((" A bar is the mean of 5 seconds, a full one 100 %. docs/monitoring.md says what to make of it.", "dim"),)),
-]
+_NOTES = (
+    "BUSY is the part of the time in which anything ran on a GPU, SM the part of it that worked.",
+    "A bar is the mean of 5 seconds, a full one 100 %. docs/monitoring.md says what to make of the numbers.",
+)
+_KEYS_WIDTH = 11
+
+
+def _help(width: int) -> list[Line]:
+    """The keys, and what the numbers are."""
+    lines: list[Line] = []
+    for keys, text in _KEYS:
+        for n, part in enumerate(wrap(text, max(20, width - _KEYS_WIDTH - 1))):
+            lines.append(Line(((f" {'' if n else keys:<{_KEYS_WIDTH - 1}} ", "head"), (part, ""))))
+    for note in _NOTES:
+        lines += [Line(), *(Line(((f" {part}", "dim"),)) for part in wrap(note, max(20, width - 1)))]
+    return lines
 
 
 def strip_of(line: Line, width: int, *, is_chosen: bool = False) -> Strip:
@@ -206,7 +217,7 @@ class Top(App[None]):
             except (ValueError, RuntimeError):  # not in a program's first thread, where nobody sends it
                 break
         self._poller.start()
-        self.set_interval(1.0, self._draw_head)
+        self.set_interval(1.0, lambda: self._try(self._draw_head))
 
     def on_unmount(self) -> None:
         """Look no more."""
@@ -223,9 +234,10 @@ class Top(App[None]):
             self._away_since = self._away_since or self._clock()
             self._problem = look.problem
         else:
-            self._overview, self._steps = look.overview, look.steps
-            self._recent.take(look.overview)
+            self._overview = look.overview
+            self._steps = look.steps if look.job == self._job else None  # another one may have been chosen meanwhile
             self._problem, self._away_since = "", 0.0
+            self._try(lambda: self._recent.take(look.overview))
         self._draw()
 
     def action_choose(self, step: int) -> None:
@@ -260,6 +272,7 @@ class Top(App[None]):
         """Sort by the next number."""
         self._sort = SORTS[(SORTS.index(self._sort) + 1) % len(SORTS)]
         self._draw()
+        self.action_far(-1)
 
     def action_help(self) -> None:
         """Show the keys, or no longer."""
@@ -274,14 +287,21 @@ class Top(App[None]):
         self._is_help = False
         if about != self._about:
             self._about, self._steps = about, None
-            self._poller.ask_about((about[1], about[2]) if about[:1] == ("job",) else None)
+            self._poller.ask_about(self._job)
         self._draw()
 
+    @property
+    def _job(self) -> Job | None:
+        """The job that is shown alone."""
+        return (self._about[1], self._about[2]) if self._about[:1] == ("job",) else None
+
     def _draw(self) -> None:
-        if not self._scrolled.is_attached:  # not yet, or no longer
-            return
+        if self._scrolled.is_attached:  # else not yet, or no longer
+            self._try(self._draw_all)
+
+    def _try(self, act: Callable[[], None]) -> None:
         try:
-            self._draw_all()
+            act()
         except Exception as error:  # Textual would print pages about it
             self.failure = error
             self.exit()
@@ -291,7 +311,7 @@ class Top(App[None]):
         screen = Screen(
             overview=self._overview, recent=self._recent, steps=self._steps, about=self._about, sort=self._sort
         )
-        shown = Board(lines=_HELP) if self._is_help else board(screen, width)
+        shown = Board(lines=_help(width)) if self._is_help else board(screen, width)
         self._columns = shown.head
         self._draw_head()
         self._scrolled.show(shown.lines)

@@ -23,7 +23,8 @@ class Look:
     """What one look has shown."""
 
     overview: Any = None  # None: the server is away
-    steps: Any = None  # of the job that was asked about
+    job: Job | None = None  # that was asked about
+    steps: Any = None  # of this job
     problem: str = ""
 
 
@@ -44,7 +45,7 @@ class Source:
         """One or two requests: the overview, and how a job trains. Never raises for a server that is away."""
         try:
             client = self._the_client()
-            return Look(overview=client.overview(), steps=self._steps(client, job) if job else None)
+            return Look(overview=client.overview(), job=job, steps=self._steps(client, job) if job else None)
         except StokerError as error:
             self._drop()
             return Look(problem=error.message)
