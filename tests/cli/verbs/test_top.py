@@ -41,7 +41,8 @@ def test_without_a_server_none_is_started(cli: Cli) -> None:
 
 @pytest.mark.live
 def test_the_full_screen_is_resized_and_left(server: Server) -> None:
-    with Terminal("top", environment=in_colour(server)) as terminal:
+    exported = {"COLUMNS": "80", "LINES": "24"}  # as some shells do: the size is still the terminal's
+    with Terminal("top", environment={**in_colour(server), **exported}) as terminal:
         text = terminal.wait_for(lambda text: "virtual-8" in text and "q quit" in text)
         assert text.splitlines()[0].startswith("stoker top") and COLOUR.search(terminal.raw)
         for columns, lines in ((40, 12), (200, 50), (80, 24)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from stoker.cli import session, show
@@ -27,6 +29,8 @@ def command(once: bool, as_json: bool) -> None:
     else:
         from stoker.cli.top.app import Top
 
+        for name in ("COLUMNS", "LINES"):  # where a shell has exported them, they would hold on to the size that was
+            os.environ.pop(name, None)
         top = Top(overview, source.look, lambda: source.url)
         top.run(mouse=False)
         if top.failure is not None:
