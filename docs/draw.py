@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that follow from the code: states, configuration, commands, errors, failures, api.
+"""Writes the pages of docs/ that follow from the code: states, configuration, commands, errors, failures, api, …
 
     python -m docs.draw            write them
     python -m docs.draw --check    write nothing; end with 1 if one is stale
@@ -30,6 +30,7 @@ from docs.draw_frameworks import frameworks
 from docs.draw_monitoring import monitoring
 from docs.draw_options import job_options, options
 from docs.draw_site import site
+from docs.draw_top import top
 from docs.markdown import page, table
 from stoker.api.errors import STATUS
 from stoker.cli import show
@@ -304,6 +305,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "alerts.md": alerts,
     "monitoring.md": monitoring,
     "dependencies.md": dependencies,
+    "pictures/top.svg": top,
     "options.md": options,
     "../src/stoker/client/job_options.py": job_options,  # for type checkers, which read no table
 }

@@ -71,6 +71,13 @@ BUGS = (
         "store/test_alerts.py",
     ),
     Bug("store/alerts.py", "row.position != before.position or ", "", "store/test_alerts.py"),
+    Bug(
+        "api/dialects/native/overview.py",
+        "                    if sees(project)\n",
+        "",
+        "api/dialects/native/test_overview.py",
+    ),
+    Bug("cli/top/recent.py", "total / count", "total", "cli/top"),
     # insight, kinds, hardware
     Bug("insight/bills.py", "max(since, attempt.placed_at)", "attempt.placed_at", "insight/test_bills.py"),
     Bug("kinds/training.py", "    env |= job.spec.program.variables\n", "", "kinds"),

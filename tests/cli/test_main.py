@@ -33,9 +33,12 @@ def test_the_version(cli: Cli) -> None:
 
 def test_what_need_not_be_imported_is_not() -> None:
     heavy = {"httpx", "yaml", "rich", "fastapi", "pydantic", "sqlalchemy", "uvicorn", "numpy", "psutil", "setuptools"}
+    heavy |= {"textual", "pygments"}
     assert not heavy & imported("--version")
     assert not heavy & imported("--help")
     assert not heavy - {"yaml"} & imported("check")
+    assert not heavy & imported("top", "--help")
+    assert "textual" not in imported("top", "--once"), "only the full screen needs it"
 
 
 def test_the_help_names_every_verb(cli: Cli) -> None:

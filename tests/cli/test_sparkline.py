@@ -34,6 +34,11 @@ def test_lines(numbers: list[float | None], width: int, from_zero: bool, line: s
     assert sparkline(numbers, width, from_zero=from_zero) == line
 
 
+def test_a_full_bar_is_as_much_as_is_said() -> None:
+    assert sparkline([0.0, 25.0, 50.0, 100.0, 130.0], 10, from_zero=True, most=100.0) == "▁▃▅██"
+    assert sparkline([0.0, 0.0], 10, from_zero=True, most=100.0) == "▁▁"
+
+
 def test_where_there_are_no_such_letters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
     assert sparkline([1.0, 2.0, math.nan], 10) == "_@x"

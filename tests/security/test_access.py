@@ -21,7 +21,9 @@ from tests.security.table import BASE, Door, bearer, doors, patient
 
 PROJECT = r"/(stoker/v1|v1)/projects/\{project\}/.*|/v1/projects/\{project_verb\}"
 FILES = r"/stoker/v1/files/.*|(/resumable)?(/upload|/download)?/storage/v1/b.*|/batch/storage/v1"
-SORTED = r"/stoker/v1/(status|openapi\.json|nodes|gpus|pools|costs|goodput|queue|jobs|alerts.*)|/v2/entries:list"
+SORTED = (
+    r"/stoker/v1/(status|openapi\.json|nodes|gpus|overview|pools|costs|goodput|queue|jobs|alerts.*)|/v2/entries:list"
+)
 ADMIN = r"/stoker/v1/(settings|shutdown|history|tokens.*|nodes/.+)|/metrics"
 REPLICA = r"/stoker/replica/v1/.*"
 

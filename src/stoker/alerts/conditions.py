@@ -103,7 +103,7 @@ class Conditions:
         for attempt, owner in self._running():
             if len(attempt.placements) < 2:
                 continue
-            lines = self.logs.aside(attempt.job, STEPS, _STEPS_BYTES)
+            lines = self.logs.aside(attempt.job, STEPS, last_bytes=_STEPS_BYTES)
             told = ((line.replica, line.text) for line in lines if line.attempt == attempt.id)
             for finding in is_slow(Evidence(training=progress_of(told))):
                 yield Condition(

@@ -83,7 +83,7 @@ EVENTS: tuple[Event, ...] = (
     ),
     Event(
         name="node-cordoned",
-        what="A node, or a pool of the site file, is given no new work: by an admin, by its health, or by the doctor after failures.",
+        what="A node, or a pool of the site file, is given no new work: by an admin, its health, or after failures.",
         of_site=True,
         found=_cordoned,
     ),

@@ -49,7 +49,11 @@ class Opens(Enum):
 METRICS_PATH = "/metrics"
 _READING = ("GET", "HEAD")
 TABLE: tuple[tuple[re.Pattern[str], tuple[str, ...], Opens], ...] = (
-    (re.compile(r"/stoker/v1/(status|openapi\.json|nodes|gpus|pools|costs|goodput|queue|jobs)"), _READING, Opens.ALL),
+    (
+        re.compile(r"/stoker/v1/(status|openapi\.json|nodes|gpus|overview|pools|costs|goodput|queue|jobs)"),
+        _READING,
+        Opens.ALL,
+    ),
     (re.compile(r"/stoker/v1/alerts(/[^/]+)?"), (), Opens.ALL),
     (re.compile(r"/stoker/v1/projects/(?P<project>[^/]+)/.*", re.DOTALL), (), Opens.PROJECT),
     (re.compile(r"/v1/projects/(?P<project>[^/]+)/.*", re.DOTALL), (), Opens.PROJECT),

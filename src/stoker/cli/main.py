@@ -49,6 +49,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "down": "End the server; running jobs go on",
     },
     "Hardware": {
+        "top": "Watch machines, GPUs and running jobs, live",
         "gpus": "List the GPUs, how busy they are, and who holds them",
         "machines": "Look up machine types",
         "accelerators": "Look up GPUs and TPUs",

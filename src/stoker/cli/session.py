@@ -25,6 +25,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 NO_TOKEN = "NO TOKEN is asked for: every program and user of this machine can run code through this server"
 _START_IT = "start it: stoker up"
+_IMPATIENT_SECONDS = 10.0
 
 
 @cache
@@ -46,6 +47,14 @@ def client(*, start: bool = True) -> Client:
             show.warn(NO_TOKEN)
 
     return client_of(settings, start=start, started=started)
+
+
+def impatient_client() -> Client:
+    """A client of the server that runs now, which waits no longer than a few seconds for an answer. Starts none."""
+    from stoker.client.client import Client
+    from stoker.client.connection import address_of
+
+    return Client(*address_of(config(), start=False), seconds=_IMPATIENT_SECONDS)
 
 
 def advised(error: StokerError) -> StokerError:

@@ -11,15 +11,18 @@ _BARS, _PLAIN = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _GAP, _BROKEN = " ", "×"
 
 
-def sparkline(numbers: Sequence[float | None], width: int, *, from_zero: bool = False) -> str:
+def sparkline(
+    numbers: Sequence[float | None], width: int, *, from_zero: bool = False, most: float | None = None
+) -> str:
     """So many characters at the most. A None leaves a gap, what is not a number is crossed out.
 
-    `from_zero`: a low bar is near nothing, not near the lowest number.
+    `from_zero`: a low bar is near nothing, not near the lowest number. `most`: what a full bar is, such as 100 percent.
     """
     cells = [_mean(part) for part in _parts(numbers, width)]
     finite = [cell for cell in cells if cell is not None and math.isfinite(cell)]
     low = 0.0 if from_zero else min(finite, default=0.0)
-    half = max(finite, default=0.0) / 2 - low / 2  # of what lies between, which may be more than a number can be
+    high = max(finite, default=0.0) if most is None else most
+    half = high / 2 - low / 2  # of what lies between, which may be more than a number can be
     bars = _bars()
     return "".join(_bar(cell, low, half, bars) for cell in cells)
 
@@ -50,7 +53,10 @@ def _mean(part: Sequence[float | None]) -> float | None:
 def _bars() -> str:
     """The bars that the terminal's letters have."""
     try:
-        _BARS.encode(sys.stdout.encoding or "ascii")
+        stream = (
+            sys.stdout if hasattr(sys.stdout, "encoding") else sys.__stderr__
+        )  # Textual takes stdout, and writes there
+        _BARS.encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
         return _PLAIN
     return _BARS

@@ -82,6 +82,10 @@ class Client(Transport):
         """The GPUs of all machines that are sampled, as they were seen last."""
         return self._list("/stoker/v1/gpus", "gpus")
 
+    def overview(self, points: int = 0) -> Any:
+        """What the site does at this moment: machines, GPUs, running jobs; with so many points of the last five minutes."""
+        return self._call("GET", "/stoker/v1/overview", params={"points": points})
+
     def pools(self) -> list[dict[str, Any]]:
         """The pools of machines that are ordered when a job needs them."""
         return self._list("/stoker/v1/pools", "pools")
@@ -97,6 +101,11 @@ class Client(Transport):
     def node_health(self, name: str) -> Any:
         """The checks of a machine and of its GPUs, as they are now."""
         return self._call("GET", f"{node_path(name)}/health")
+
+    def node_samples(self, name: str, *, metrics: str = "", since: float = -3600.0, points: int = 120) -> Any:
+        """What a machine and each of its GPUs showed. `since`: a moment, or so many seconds ago if it is negative."""
+        params = {"metrics": metrics, "since": since, "points": points}
+        return self._call("GET", f"{node_path(name)}/samples", params=params)
 
     def cordon(self, name: str, *, why: str = "") -> Any:
         """Give a node nothing new; what runs there runs on."""
@@ -168,6 +177,11 @@ class Client(Transport):
     def metrics(self, project: str, name: str) -> Any:
         """What a job took so far."""
         return self._call("GET", f"/stoker/v1/{job_path(project, name)}/metrics")
+
+    def job_samples(self, project: str, name: str, *, attempt: int = 0, metrics: str = "", points: int = 120) -> Any:
+        """What the GPUs of a job showed while it held them."""
+        params = {"attempt": attempt, "metrics": metrics, "points": points}
+        return self._call("GET", f"/stoker/v1/{job_path(project, name)}/samples", params=params)
 
     def steps(self, project: str, name: str, *, attempt: int = 0, points: int = 120) -> Any:
         """How a job trains."""

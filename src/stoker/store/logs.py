@@ -103,13 +103,13 @@ class Logs:
         job = job_of_attempt(attempt)
         return max(self._file(name).last_number(attempt, replica) for name in _files(job))
 
-    def aside(self, job: str, stream: str, last_bytes: int | None = None) -> Iterator[LogLine]:
-        """The lines of a stream that is no output; all of them (None), or those in so many bytes at its end."""
-        path = self._path(_aside(job, stream))
-        if last_bytes is None:
-            return read_lines(path)
-        size = path.stat().st_size if path.exists() else 0
-        return read_lines(path, max(0, size - last_bytes))  # the line that it begins in is not whole, and left out
+    def aside(self, job: str, stream: str, *, last_bytes: int = 0) -> Iterator[LogLine]:
+        """The lines of a stream that is no output. `last_bytes`: only whole lines among so much of its end."""
+        path, size = self._path(_aside(job, stream)), 0
+        if last_bytes:
+            with suppress(FileNotFoundError):
+                size = path.stat().st_size
+        return read_lines(path, max(0, size - last_bytes))
 
     def read(self, job: str, offset: int = 0) -> Iterator[LogLine]:
         """The lines of a job from an offset on, as far as they are whole. Their moments are not exact."""

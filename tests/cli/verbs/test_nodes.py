@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.conftest import wait_until
 
 A, B = "virtual-8", "virtual-9"
 
@@ -69,3 +70,12 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
 def test_what_is_wrong_is_said(nodes: Cli, words: tuple[str, ...], code: int, said: str) -> None:
     ran = nodes("nodes", *words)
     assert ran.code == code and said in ran.err and "Traceback" not in ran.err
+
+
+def test_a_machine_is_described_with_what_it_did(nodes: Cli) -> None:
+    """Of what is only declared nothing is sampled."""
+    told = wait_until(lambda: next((out for out in [nodes("nodes", "describe", "local").out] if "MACHINE" in out), ""))
+    assert "processors" in told and "LAST HOUR" in told
+    assert "MACHINE" not in nodes("nodes", "describe", A).out.replace("MACHINE_TYPE", "")
+    found = json.loads(nodes("nodes", "describe", "local", "--json").out)
+    assert found["gpus"] == [] and [row["source"] for row in found["samples"]] == [""]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from stoker.cli import session, show
+from stoker.cli import figures, session, show
 
 Row = Mapping[str, Any]
 
@@ -41,25 +41,11 @@ def _line(row: Row) -> list[object]:
         row["node"],
         f"{row['index']}{'/' + row['mig_profile'] if row['mig_profile'] else ''}",
         row["product"],
-        row["fault"] or _percent(values.get("utilization_percent")),
-        _percent(_hundred(values.get("sm_active_ratio"))),
-        _percent(_hundred(values.get("tensor_active_ratio"))),
-        _of(values.get("memory_used_bytes"), values.get("memory_total_bytes"), 1 << 30, "GiB"),
-        _of(values.get("power_watts"), values.get("power_limit_watts"), 1, "W"),
-        "" if "temperature_celsius" not in values else f"{values['temperature_celsius']:.0f} °C",
+        row["fault"] or figures.percent(values.get("utilization_percent")),
+        figures.share(values.get("sm_active_ratio")),
+        figures.share(values.get("tensor_active_ratio")),
+        figures.of(values.get("memory_used_bytes"), values.get("memory_total_bytes"), 1 << 30, "GiB"),
+        figures.of(values.get("power_watts"), values.get("power_limit_watts"), 1, "W"),
+        figures.celsius(values.get("temperature_celsius")),
         ", ".join(row["jobs"]),
     ]
-
-
-def _hundred(ratio: float | None) -> float | None:
-    return None if ratio is None else 100 * ratio
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:.0f} %"
-
-
-def _of(value: float | None, whole: float | None, unit: float, name: str) -> str:
-    if value is None:
-        return ""
-    return f"{value / unit:.3g} {name}" if whole is None else f"{value / unit:.3g}/{whole / unit:.3g} {name}"

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from stoker.cli import session, show
+from stoker.cli.job_hardware import hardware_of, show_hardware
 from stoker.cli.outlook import duration
 from stoker.cli.sparkline import sparkline
 
@@ -30,18 +31,22 @@ _NO_STEPS = (
 def command(job: str, attempt: int | None, project: str | None, as_json: bool) -> None:
     """Show how JOB trains: steps and examples a second, what it waits for, its values such as loss, and who is slow.
 
+    Below it what its GPUs did meanwhile, where they are sampled (docs/monitoring.md says what the numbers mean).
+
     Rates are those of the last half minute; a line of bars shows how it went, from the first step to the last.
     """
     client, project = session.client(), session.the_project(project)
     training = client.steps(project, job, attempt=attempt or 0, points=_POINTS)
     took = client.metrics(project, job)
+    hardware = hardware_of(client, project, job, attempt or training["attempt"] or 0, _POINTS)
     if as_json:
-        show.data({"training": training, **took})
+        show.data({"training": training, "hardware": hardware, **took})
         return
     if training["replicas"]:
         _show(training)
     else:
         show.note(_NO_STEPS)
+    show_hardware(hardware)
     if training["scaling"]:
         show.progress(_scaling(training["scaling"]))
     for line in _saves(training["saves"]):

@@ -39,14 +39,15 @@ def list_nodes(as_json: bool) -> None:
 @name_argument
 @session.json_option
 def describe(name: str, as_json: bool) -> None:
-    """Show one machine: what it has, who runs there, whether it takes work, what it was to blame for."""
-    node = session.client().node(_node_name(name))
+    """Show one machine: what it has, who runs there, whether it takes work, what its GPUs and it do, and its failures."""
+    from stoker.cli.node_details import details_of, show_details
+
+    node = details_of(session.client(), _node_name(name))
     if as_json:
         show.data(node)
         return
     show.table(["FIELD", "VALUE"], [[field, value] for field, value in _fields(node) if value != ""])
-    for fault in node["faults"]:
-        show.note(f"{show.ago(fault['at'])}: {fault['job']}: {fault['what']}")
+    show_details(node)
 
 
 command.add_command(node_health.test)

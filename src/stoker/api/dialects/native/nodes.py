@@ -32,7 +32,7 @@ _Sees = Callable[[str], bool]  # whether who asks may see a project
 @router.get("/nodes", responses=declares(Nodes))
 def list_nodes(request: Request) -> Response:
     """The nodes, with what is free on them: the real ones first, then by name."""
-    rows = [row for row in services(request).live.made(_rows) if row["state"] != POOL]
+    rows = [row for row in services(request).live.made(node_rows) if row["state"] != POOL]
     found: Nodes = {"nodes": _seen_by(access_of(request).sees, rows)}
     return answer(found)
 
@@ -75,7 +75,7 @@ def uncordon_node(node: NodeName, request: Request) -> Response:
     row = _row_of(site, node, sees)
     site.commands.uncordon(node, owner=user(request))
     forgiven: NodeRow = {**row, "cordon": None, "faults": []}
-    return answer(next((row for row in _seen_by(sees, site.live.made(_rows)) if row["name"] == node), forgiven))
+    return answer(next((row for row in _seen_by(sees, site.live.made(node_rows)) if row["name"] == node), forgiven))
 
 
 def _cordon(request: Request, node: str, why: str, within_seconds: float | None) -> Response:
@@ -85,7 +85,7 @@ def _cordon(request: Request, node: str, why: str, within_seconds: float | None)
 
 
 def _row_of(site: Services, name: str, sees: _Sees) -> NodeRow:
-    rows = {row["name"]: row for row in _seen_by(sees, site.live.made(_rows))}
+    rows = {row["name"]: row for row in _seen_by(sees, site.live.made(node_rows))}
     if name not in rows:
         raise no_such_node(name, rows)
     return rows[name]
@@ -103,7 +103,7 @@ def _seen_by(sees: _Sees, rows: Sequence[NodeRow]) -> list[NodeRow]:
     ]
 
 
-def _rows(world: World) -> list[NodeRow]:
+def node_rows(world: World) -> list[NodeRow]:
     """What there is, and what is not there and yet cordoned."""
     records = world.records.values()
     cordoned = sorted(r.node for r in records if r.cordon is not None or r.node.startswith(POOL_RECORD))
