@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from stoker import __version__
 from stoker.api.dialects.native.schemas import (
+    choose,
     costs,
     drill,
     errors,
@@ -150,6 +151,7 @@ def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
     kinds = {
         kind.__name__: kind
         for module in (
+            choose,
             costs,
             drill,
             errors,

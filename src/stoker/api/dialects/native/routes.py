@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from . import (
     artifacts,
+    choose,
     costs,
     drill,
     dry_run,
@@ -31,6 +32,7 @@ _NOUNS = (
     tokens,
     nodes,
     gpus,
+    choose,
     costs,
     queue,
     submit,
