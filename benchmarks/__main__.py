@@ -39,7 +39,7 @@ PARTS = {
     "ray_start": "from submit to the first line on a Ray cluster, beside Ray Jobs and a bare actor",
     "ray_short": "500 short jobs on a Ray cluster, beside bare tasks and Ray Jobs",
     "ray_gang": "a gang of 13 on a Ray cluster, beside bare actors",
-    "memory_estimates": "how true it is what `stoker choose` says of a training's memory: nine real models",
+    "memory_estimates": "how true it is what `stoker choose` says of a training's memory: fifteen real models",
     "forecast": "how true it is what `stoker why` says of a job's start, on the Philly trace",
 }
 

@@ -8,6 +8,7 @@ that what is freed goes back at once.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -244,6 +245,53 @@ def jax_transformer(optimizer: str, width: int, layers: int, sequence: int, batc
         return x
 
     _jax(make, lambda jax: jax.random.normal(jax.random.key(99), (batch, sequence, width)), forward, optimizer)
+
+
+def _keras(make: Callable[[Any], Any], inputs: Any, optimizer: str) -> None:
+    import keras
+
+    small = keras.Sequential([keras.Input((8,)), keras.layers.Dense(8)])
+    small.compile(optimizer, "mse")
+    small.fit(inputs[:4].reshape(4, -1)[:, :8], inputs[:4].reshape(4, -1)[:, :8], verbose=0)
+    base = _begin() - inputs.nbytes
+    model = make(keras)
+    model.compile(optimizer, "mse")
+    layers = [layer for layer in model.layers if layer.weights]
+    outputs = [math.prod(layer.output.shape[1:]) for layer in layers]
+    wanted = inputs[:, :1].reshape(len(inputs), -1)[:, : model.output_shape[-1]]
+    model.fit(inputs, wanted, batch_size=len(inputs), epochs=STEPS, verbose=0)
+    _tell(base, model.count_params(), float(sum(outputs)) if len(inputs.shape) > 2 else 0.0)
+
+
+def keras_mlp(optimizer: str, width: int, layers: int, batch: int) -> None:
+    """Fully connected layers."""
+    import numpy as np
+
+    def make(keras: Any) -> Any:
+        made = [keras.layers.Dense(width, activation="relu") for _ in range(layers)]
+        return keras.Sequential([keras.Input((width,)), *made])
+
+    _keras(make, np.ones((batch, width), "float32"), optimizer)
+
+
+def keras_cnn(optimizer: str, blocks: int, channels: int, side: int, batch: int) -> None:
+    """As `torch_cnn`."""
+    import numpy as np
+
+    def make(keras: Any) -> Any:
+        layers, made = keras.layers, []
+        for block in range(blocks):
+            stride = 2 if block and block % 2 == 0 else 1
+            after = channels * 2 ** (block // 2)
+            made += [
+                layers.Conv2D(after, 3, stride, "same", use_bias=False),
+                layers.BatchNormalization(),
+                layers.ReLU(),
+            ]
+        ends = [layers.GlobalAveragePooling2D(), layers.Dense(3)]
+        return keras.Sequential([keras.Input((side, side, 3)), *made, *ends])
+
+    _keras(make, np.ones((batch, side, side, 3), "float32"), optimizer)
 
 
 def main(asked: str) -> None:

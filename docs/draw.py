@@ -23,6 +23,7 @@ from typing import Any
 import click
 
 from docs.draw_api import api
+from docs.draw_choose import choose
 from docs.draw_dependencies import dependencies
 from docs.draw_failures import failures
 from docs.draw_frameworks import frameworks
@@ -296,6 +297,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "site.md": site,
     "failures.md": failures,
     "frameworks.md": frameworks,
+    "choose.md": choose,
     "monitoring.md": monitoring,
     "dependencies.md": dependencies,
     "options.md": options,

@@ -12,6 +12,8 @@ from stoker.hardware.accelerators import find_accelerator
 from stoker.hardware.choosing.offers import CPU, Offer, Place
 from stoker.scheduling.free import Free
 
+DECLARED = "declared, not real: what runs there runs on the server's machine"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRoom:
@@ -22,8 +24,8 @@ class NodeRoom:
 
 
 def rooms_of(world: World) -> list[NodeRoom]:
-    """The real nodes that take work, with what is free on them."""
-    nodes = [node for node in world.nodes.values() if not node.virtual and not node.pool and world.takes_work(node)]
+    """The nodes that take work, with what is free on them; those of rehearsals are left out."""
+    nodes = [node for node in world.nodes.values() if not node.pool and world.takes_work(node)]
     room = Free(nodes)
     for attempt in world.attempts.values():
         room.hold(world.jobs[attempt.job].spec, attempt)
@@ -34,10 +36,10 @@ def site_offers(
     rooms: Iterable[NodeRoom], pools: Mapping[str, Pool], memory_bytes: Mapping[str, float]
 ) -> Iterator[Offer]:
     """The machines of a site, those alike together, and the pools. `memory_bytes`: of devices, as their driver tells."""
-    alike: dict[tuple[str, int, float, float, str], list[NodeRoom]] = {}
+    alike: dict[tuple[object, ...], list[NodeRoom]] = {}
     for room in rooms:
         node = room.node
-        key = (node.accelerator, len(node.devices), node.vcpus, node.memory_gb, node.node_pool)
+        key = (node.accelerator, len(node.devices), node.vcpus, node.memory_gb, node.node_pool, node.virtual)
         alike.setdefault(key, []).append(room)
     for found in alike.values():
         yield from _of_nodes(found, pools, memory_bytes)
@@ -66,7 +68,7 @@ def _of_nodes(rooms: list[NodeRoom], pools: Mapping[str, Pool], memory_bytes: Ma
             vcpus=node.vcpus,
             memory_gb=node.memory_gb,
             usd_per_hour=usd,
-            free=None,
+            notes=(DECLARED,) if node.virtual else (),
         )
         return
     found = find_accelerator(node.accelerator)
@@ -86,7 +88,7 @@ def _of_nodes(rooms: list[NodeRoom], pools: Mapping[str, Pool], memory_bytes: Ma
             memory_gb=node.memory_gb,
             device_bytes=min(told) if told else (found.chip.memory_gb or 0.0) * 1e9,
             usd_per_hour=None if usd is None else usd * count / len(node.devices),
-            notes=(_free_words(free, whole, found.name),),
+            notes=(_free_words(free, whole, found.name), *((DECLARED,) if node.virtual else ())),
             free=free,
             whole=whole,
         )

@@ -26,7 +26,8 @@ def advice(need: Need, offers: Sequence[Offer]) -> list[str]:
     now = estimate(need.work)
     if now.expected_bytes <= largest.device_bytes:
         return []
-    return [*_changes(need.work, largest), *_shards(need.work, now, largest)]
+    none = f"no single device holds all of it: the largest, {largest.name}, has {gigabytes(largest.device_bytes)}"
+    return [none, *_changes(need.work, largest), *_shards(need.work, now, largest)]
 
 
 def _may_be_paid(need: Need, offer: Offer) -> bool:
@@ -83,8 +84,7 @@ def largest_batch(work: Workload, room_bytes: float) -> int:
 
 def _shards(work: Workload, now: Estimate, largest: Offer) -> Iterator[str]:
     """How many devices hold it, if the program divides weights, gradients and optimizer among them as well."""
-    one = estimate(replace(work, batch=1))
-    divided = sum(one.part(name) for name in ("weights", "optimizer", "gradients", "copies", "update"))
+    divided = sum(now.part(name) for name in ("weights", "optimizer", "gradients", "copies", "update"))
     room = largest.device_bytes - CONTEXT_BYTES
     for devices in (2**n for n in range(1, 13)):
         rest = estimate(work, devices=devices)
@@ -94,4 +94,8 @@ def _shards(work: Workload, now: Estimate, largest: Offer) -> Iterator[str]:
                 f" data parallel training alone does not: it has {gigabytes(divided)} of them on each"
             )
             return
+    if not work.checkpointing and work.kind is ModelKind.TRANSFORMER and not work.activations:
+        changed = replace(work, checkpointing=True)
+        yield from (f"with gradient checkpointing, {words}" for words in _shards(changed, estimate(changed), largest))
+        return
     yield f"not even {MOST_SHARDS} x {largest.name} that divide the model would hold it"

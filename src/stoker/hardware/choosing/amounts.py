@@ -42,7 +42,7 @@ def usd_per_hour_of(text: str, field: str = "budget") -> float:
     amount, _, period = plain.partition("/")
     hours = _HOURS.get(period.strip().lower())
     if hours is None:
-        raise _refused(field, f"{_shown(text)}: by the h, the day or the month, such as 3/h")
+        raise _refused(field, f"{_shown(text)}: what is spent by the h, the day or the month, such as 3/h")
     usd = _amount(amount, {"": 1.0}, field, "3/h, 50/day or 1500/month")
     if not 0 < usd <= MOST_USD:
         raise _refused(field, f"{_shown(text)}: more than 0 USD, and at most {MOST_USD:g}")
@@ -52,7 +52,7 @@ def usd_per_hour_of(text: str, field: str = "budget") -> float:
 def gigabytes(size: float) -> str:
     """So many bytes for people: `21 GB`, `0.35 GB`, `12 MB`."""
     if size < 1e8:
-        return f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.2g} kB"
+        return f"{size / 1e6:.3g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
     return f"{size / 1e9:.3g} GB" if size < 1e12 else f"{size / 1e12:.3g} TB"
 
 

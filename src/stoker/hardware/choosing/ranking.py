@@ -35,6 +35,15 @@ class Task(StrEnum):
     PRODUCTION = "production"  # made for data centres, memory that corrects errors, to be had
 
 
+_BEST = {
+    (Task.STUDY, True): "the cheapest by the hour that suffices",
+    (Task.RESEARCH, True): "the least price for a unit of work of all that suffice",
+    (Task.PRODUCTION, True): "the least price for a unit of work of what is made for data centres and can be ordered",
+    **{(task, False): "the quickest of all that suffice: no price is known" for task in Task},
+}
+"""What speaks for the best that is not the site's own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """What is to be trained, and what may be spent. One of `work` and `memory_bytes` is there."""
@@ -71,7 +80,7 @@ def rank(need: Need, offers: Iterable[Offer]) -> list[Ranked]:
     quickest = max((one.speed for one in kept if one.is_fit), default=0.0)
     kept = [_without_slow_cpu(need, one, quickest) for one in kept]
     fits = sorted((one for one in kept if one.is_fit), key=lambda one: _key(need, one))
-    out = sorted((one for one in kept if not one.is_fit), key=lambda one: (one.offer.memory_bytes, one.offer.name))
+    out = sorted((one for one in kept if not one.is_fit), key=_nearest)
     best = fits[0] if fits else None
     return [*(_compared(one, best, need.task) for one in fits), *out]
 
@@ -209,10 +218,18 @@ def _key(need: Need, one: Ranked) -> tuple[object, ...]:
     return (*own, unpriced, offer.market == SYSTEM, is_hard, by_price, -offer.regions)
 
 
+def _nearest(one: Ranked) -> tuple[float, str]:
+    """Of those that are out, first what lacks something else than memory, then by how much of it they lack."""
+    return max(1.0, one.needed_bytes / one.offer.memory_bytes), one.offer.name
+
+
 def _compared(one: Ranked, best: Ranked | None, task: Task) -> Ranked:
     """What speaks for the best, in words, and why the others come after it."""
-    if best is None or one is best:
+    if best is None:
         return one
+    if one is best:
+        own = one.offer.is_own
+        return replace(one, why=("this site has it" if own else _BEST[task, one.usd_per_work is not None], *one.why))
     words = []
     if best.offer.is_own and not one.offer.is_own:
         words.append("not of this site")

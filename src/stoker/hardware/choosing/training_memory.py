@@ -25,10 +25,15 @@ _VALUES_OF_A_LAYER = 17.0
 _BYTES_OF_A_MIXED_LAYER = (
     38.0  # the 4 of the norms: two of 4 bytes as norms compute in fp32, two of 2; the other 13 of 2 bytes
 )
+# JAX keeps what each operation of a block needs, and XLA little less (counted by jax.ad_checkpoint.print_saved_residuals):
+# 7 of a width, query, key, value, and 6 of four widths, most of them of the activation; and of the scores two.
+_VALUES_OF_A_JAX_LAYER = 34.0
 _LSTM_VALUES = 8.0  # four gates, the cell's state and its tanh, the output, the input of the next
 _USUAL_IMAGE_VALUES = 22e6  # ResNet-50 on 224 x 224: 11 million outputs of convolutions, and once more after the norms
-_SCORES_KEPT = 1.0  # probabilities of attention
+_SCORES_KEPT = 1.0  # probabilities of attention; JAX keeps their exponentials, too
 _SCORES_AT_ONCE = 2.0  # and of one layer, at the peak, the scores and their gradient
+_LSTM_AT_ONCE = 8.0  # of one layer: what goes into the four gates at all moments, and its gradient
+_CONVOLUTION_AT_ONCE = 1 / 8  # of the activations: both gradients of the largest layer, which is an early one
 _LOGITS = 4.0  # logits, their log-probabilities, the gradients of both
 _UNKNOWN_SEQUENCE, _UNKNOWN_IMAGE, _UNKNOWN_SHAPE, _KNOWN = 4.0, 2.5, 1.5, 1.15  # times more or less than the formula
 
@@ -142,8 +147,11 @@ def _activations(work: Workload, batch: int) -> tuple[float, list[str], float]:
 
 def _of_a_position(work: Workload) -> float:
     """What a position of a transformer leaves, in bytes."""
-    scores = work.heads * work.positions * _SCORES_KEPT * work.value_bytes
-    layer = work.width * (_BYTES_OF_A_MIXED_LAYER if work.is_mixed else _VALUES_OF_A_LAYER * work.value_bytes) + scores
+    is_jax = work.framework is Framework.JAX
+    scores = work.heads * work.positions * _SCORES_KEPT * (2 if is_jax else 1) * work.value_bytes
+    values = _VALUES_OF_A_JAX_LAYER if is_jax else _VALUES_OF_A_LAYER
+    is_cast = work.is_mixed and not is_jax
+    layer = work.width * (_BYTES_OF_A_MIXED_LAYER if is_cast else values * work.value_bytes) + scores
     if work.checkpointing:  # the input of each layer, and all of one
         return work.depth * work.width * work.value_bytes + layer
     return work.depth * layer
@@ -153,6 +161,10 @@ def _transients(work: Workload, batch: int) -> float:
     """What is there for a moment when the backward pass begins."""
     moments = batch * work.positions
     logits = moments * work.vocabulary * (_LOGITS * 4.0 - (2.0 if work.is_mixed else 0.0))
+    if work.kind is ModelKind.CONVOLUTIONAL:
+        return logits + _activations(work, batch)[0] * _CONVOLUTION_AT_ONCE
+    if work.kind is ModelKind.RECURRENT and not work.activations:
+        return logits + moments * work.width * _LSTM_AT_ONCE * work.value_bytes
     if work.kind is not ModelKind.TRANSFORMER or work.activations:
         return logits
     scores = moments * work.heads * work.positions * _SCORES_AT_ONCE * 4.0

@@ -39,6 +39,8 @@ from .steps import training_of
 router = a_router("nodes")
 Word = TypeVar("Word", bound=StrEnum)
 _MOST = 10_000_000
+_MOST_NAMED = 8
+_PLAIN = {Precision.FP32: ("it computes in fp32, without tensor cores; --precision bf16 or tf32 ranks with them",)}
 _SAMPLED = "memory_total_bytes"
 
 
@@ -178,9 +180,9 @@ def _need(asked: Asked, used: Used | None, job_precision: str) -> Need:
     framework = read(lambda: _word(Framework, "framework", asked.framework))
     task = read(lambda: _word(Task, "task", asked.task))
     if asked.optimizer.lower() not in OPTIMIZER_STATES:
-        wrong.append(Violation("optimizer", _not_one_of(asked.optimizer, list(OPTIMIZER_STATES))))
+        wrong.append(Violation("optimizer", _not_one_of("optimizer", asked.optimizer, list(OPTIMIZER_STATES))))
     if asked.region and asked.region not in regions():
-        wrong.append(Violation("region", _not_one_of(asked.region, list(regions()))))
+        wrong.append(Violation("region", _not_one_of("region", asked.region, list(regions()))))
     if not asked.parameters and not asked.memory and used is None:
         wrong.append(
             Violation("parameters", "give parameters (350M, with a batch), memory (20GB), or a job to begin with")
@@ -220,18 +222,19 @@ def _word(kind: type[Word], field: str, text: str) -> Word:
     try:
         return kind(text.strip().lower())
     except ValueError:
-        raise BadSpec([Violation(field, _not_one_of(text, [str(word) for word in kind]))]) from None
+        raise BadSpec([Violation(field, _not_one_of(field, text, [str(word) for word in kind]))]) from None
 
 
-def _not_one_of(text: str, known: Sequence[str]) -> str:
+def _not_one_of(what: str, text: str, known: Sequence[str]) -> str:
     near = get_close_matches(text.lower(), known, 1)
-    return f"{text[:40]!r} is none; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}")
+    several = f"there are {', '.join(known)}" if len(known) <= _MOST_NAMED else f"stoker {what}s lists them"
+    return f"{text[:40]!r} is no {what}; " + (f"did you mean {near[0]}?" if near else several)
 
 
 def _needed(need: Need, source: str) -> c.NeededMemory | None:
     if need.memory_bytes:
         size = need.memory_bytes
-        words = [f"{(HEADROOM - 1) * 100:.0f} % of room are added to it"]
+        words = [f"{(HEADROOM - 1) * 100:.0f} % are added as room"]
         return {
             "source": source,
             "low_bytes": size,
@@ -239,7 +242,7 @@ def _needed(need: Need, source: str) -> c.NeededMemory | None:
             "high_bytes": size * HEADROOM,
             "terms": [],
             "peak": "",
-            "assumptions": words,
+            "assumptions": [*words, *_PLAIN.get(need.precision, ())],
         }
     if need.work is None:
         return None
@@ -251,7 +254,7 @@ def _needed(need: Need, source: str) -> c.NeededMemory | None:
         "high_bytes": found.high_bytes,
         "terms": [{"name": term.name, "bytes": term.bytes, "text": term.text} for term in found.terms],
         "peak": found.peak,
-        "assumptions": list(found.assumptions),
+        "assumptions": [*found.assumptions, *_PLAIN.get(need.precision, ())],
     }
 
 
