@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from .training_steps import INPUT_SEVERE, Progress, per_second, share
 
 MEMORY, BUSY, SM = "memory_used_bytes", "utilization_percent", "sm_active_ratio"
+TOTAL = "memory_total_bytes"
 HOST_MEMORY = "host_memory_used_bytes"
 _TAKEN_AT_ONCE = 0.7  # of a GPU's memory, from the beginning to the end: a framework took it in advance
 _STEADY = 0.97

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from stoker.hardware.choosing.advice import advice, largest_batch
+from stoker.hardware.choosing.offers import Place
 from stoker.hardware.choosing.ranking import Need
 from stoker.hardware.choosing.training_memory import estimate
 from stoker.hardware.choosing.workload import Precision, Workload
@@ -14,6 +15,12 @@ MODEL = Workload(parameters=350e6, batch=64, precision=Precision.BF16)
 def test_none_where_a_device_suffices():
     assert advice(Need(work=MODEL), [an_offer("t4"), an_offer("a100-40")]) == []
     assert advice(Need(memory_bytes=10e9), [an_offer("t4")]) == []
+
+
+def test_what_would_make_it_fit_here_though_a_cloud_has_room():
+    found = advice(Need(work=MODEL), [an_offer("t4", place=Place.SITE), an_offer("a100-80")])
+    assert found and all(words.startswith("on this site, ") for words in found) and "a batch of 32 fits t4" in found[0]
+    assert advice(Need(work=MODEL), [an_offer("a100-40", place=Place.SITE), an_offer("a100-80")]) == []
 
 
 def test_a_smaller_batch_and_what_else_fits():

@@ -91,6 +91,15 @@ def test_the_sites_own_comes_first_when_it_suffices():
     assert names(rank(Need(memory_bytes=20e9), offers)) == ["h100"]
 
 
+def test_of_the_sites_own_what_is_free_and_to_learn_the_small_one():
+    held = an_offer("h100", None, place=Place.SITE, free=0.0, whole=4.0)
+    free = an_offer("t4", None, place=Place.SITE, free=1.0, whole=4.0)
+    assert names(rank(Need(memory_bytes=10e9), [held, free])) == ["t4", "h100"]
+    offers = [replace(held, free=4.0), free]
+    assert names(rank(Need(memory_bytes=10e9), offers)) == ["h100", "t4"], "the quicker"
+    assert names(rank(Need(memory_bytes=10e9, task=Task.STUDY), offers)) == ["t4", "h100"], "the smaller"
+
+
 def test_of_the_counts_of_an_accelerator_the_least_that_suffices():
     """The batch is divided among them: two T4s hold what one does not."""
     found = rank(Need(work=MODEL), [an_offer("t4", 0.4 * count, count) for count in (1, 2, 4)])

@@ -61,8 +61,23 @@ def test_checkpointing_keeps_the_inputs_of_layers():
 
 
 def test_jax_holds_new_weights_beside_the_old():
-    torch, jax = (estimate(replace(GPT2, framework=f), is_gpu=False) for f in (Framework.TORCH, Framework.JAX))
-    assert jax.expected_bytes == torch.expected_bytes + 12 * GPT2.parameters
+    work = Workload(parameters=100 * MILLION, batch=8, kind=ModelKind.DENSE, hidden=1000, layers=100)
+    torch, jax = (estimate(replace(work, framework=f), is_gpu=False) for f in (Framework.TORCH, Framework.JAX))
+    assert jax.expected_bytes == torch.expected_bytes + 12 * work.parameters
+
+
+def test_jax_keeps_more_of_a_layer_than_pytorch():
+    torch, jax = (estimate(replace(GPT2, heads=12, framework=f)) for f in (Framework.TORCH, Framework.JAX))
+    assert jax.part("activations") == 2 * torch.part("activations")
+
+
+def test_what_is_there_for_a_moment():
+    """An LSTM's gates at all moments of one layer, and their gradients; a convolution's largest layer."""
+    lstm = Workload(parameters=MILLION, batch=2, kind=ModelKind.RECURRENT, sequence=10, hidden=100, layers=3)
+    assert estimate(lstm).part("activations") == 2 * 10 * 100 * 3 * 8 * 4
+    assert estimate(lstm).part("at_once") == 2 * 10 * 100 * 8 * 4
+    photos = Workload(parameters=MILLION, batch=2, kind=ModelKind.CONVOLUTIONAL, activations=8e6)
+    assert (estimate(photos).part("activations"), estimate(photos).part("at_once")) == (64e6, 8e6)
 
 
 def test_a_gpu_has_a_context_and_a_cpu_none():

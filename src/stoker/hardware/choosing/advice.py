@@ -15,7 +15,7 @@ MOST_SHARDS = 4096
 
 
 def advice(need: Need, offers: Sequence[Offer]) -> list[str]:
-    """What to do where no single device suffices; nothing, where one does."""
+    """What to do where no single device suffices, or none of the site's own; nothing, where one does."""
     gpus = [offer for offer in offers if offer.chip is not None and _may_be_paid(need, offer)]
     if not gpus:
         return ["no accelerator costs so little: raise the budget"] if need.budget_usd_per_hour is not None else []
@@ -24,10 +24,14 @@ def advice(need: Need, offers: Sequence[Offer]) -> list[str]:
         needed = need.memory_bytes * HEADROOM
         return [_without_a_model(needed, largest)] if largest.device_bytes < needed else []
     now = estimate(need.work)
+    own = max((offer for offer in gpus if offer.is_own), key=lambda offer: offer.device_bytes, default=None)
+    here: list[str] = []
+    if own is not None and own is not largest and now.expected_bytes > own.device_bytes:
+        here = [f"on this site, {words}" for words in _changes(need.work, own)]
     if now.expected_bytes <= largest.device_bytes:
-        return []
+        return here
     none = f"no single device holds all of it: the largest, {largest.name}, has {gigabytes(largest.device_bytes)}"
-    return [none, *_changes(need.work, largest), *_shards(need.work, now, largest)]
+    return [*here, none, *_changes(need.work, largest), *_shards(need.work, now, largest)]
 
 
 def _may_be_paid(need: Need, offer: Offer) -> bool:

@@ -83,8 +83,13 @@ class Offer:
         return self.memory_gb * 1e9 if self.chip is None else self.device_bytes
 
 
-def catalog_offers(region: str = REFERENCE_REGION, *, with_tpus: bool = False) -> Iterator[Offer]:
+@cache
+def catalog_offers(region: str = REFERENCE_REGION, *, with_tpus: bool = False) -> tuple[Offer, ...]:
     """What clouds rent, each accelerator in each count at its cheapest, and what can only be bought."""
+    return tuple(_catalog_offers(region, with_tpus))
+
+
+def _catalog_offers(region: str, with_tpus: bool) -> Iterator[Offer]:
     yield from _cpu_offers(region)
     for accelerator in accelerators().values():
         chip = accelerator.chip

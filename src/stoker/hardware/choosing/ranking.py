@@ -212,9 +212,10 @@ def _key(need: Need, one: Ranked) -> tuple[object, ...]:
     by_price = one.usd_per_work if one.usd_per_work is not None else 1.0 / one.speed
     is_hard = PRIVATE_HOSTS in offer.notes or (need.task is Task.PRODUCTION and NOT_ORDERED in offer.notes)
     if need.task is Task.STUDY:
-        first = (not offer.is_cpu, offer.usd_per_hour or 0.0)
+        first = (not offer.is_cpu, offer.free == 0, offer.usd_per_hour or 0.0, offer.device_bytes * offer.count)
         return (not (offer.is_own or offer.is_cpu), unpriced, offer.market == SYSTEM, *first, by_price)
-    own = (not offer.is_own, offer.place is not Place.POOL)
+    is_paid = offer.is_own and offer.usd_per_hour is not None  # it was ordered, and may be given back
+    own = (not offer.is_own, offer.place is not Place.POOL, offer.free == 0, is_paid)
     return (*own, unpriced, offer.market == SYSTEM, is_hard, by_price, -offer.regions)
 
 
@@ -254,5 +255,5 @@ def _times(ratio: float) -> str:
 
 def _time(seconds: float) -> str:
     return (
-        f"{1e3 * seconds:.2g} ms" if seconds < 1 else f"{seconds:.2g} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.2g} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     )

@@ -22,9 +22,7 @@ _FRAGMENTS, _FRAGMENTS_HIGH = 1.05, 1.2  # what an allocator cannot use, times a
 # Of a transformer's layer and position, in widths: both inputs and outputs of layer norms (4), query, key, value (3), what
 # attention gives, and that in the order of the next matrix (2), before and after the activation of four times the width (8).
 _VALUES_OF_A_LAYER = 17.0
-_BYTES_OF_A_MIXED_LAYER = (
-    38.0  # the 4 of the norms: two of 4 bytes as norms compute in fp32, two of 2; the other 13 of 2 bytes
-)
+_BYTES_OF_A_MIXED_LAYER = 38.0  # norms compute in fp32: of their 4, two of 4 bytes and two of 2; the others of 2
 # JAX keeps what each operation of a block needs, and XLA little less (counted by jax.ad_checkpoint.print_saved_residuals):
 # 7 of a width, query, key, value, and 6 of four widths, most of them of the activation; and of the scores two.
 _VALUES_OF_A_JAX_LAYER = 34.0

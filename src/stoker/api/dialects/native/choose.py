@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -14,8 +13,6 @@ from starlette.responses import Response
 
 from stoker.api.services import Services, services
 from stoker.core.errors import BadSpec, Violation
-from stoker.core.ids import job_id
-from stoker.core.job import Job
 from stoker.gpu.reading import Reading
 from stoker.hardware.choosing import amounts
 from stoker.hardware.choosing.advice import advice
@@ -26,22 +23,19 @@ from stoker.hardware.choosing.training_memory import Estimate, estimate
 from stoker.hardware.choosing.workload import OPTIMIZER_STATES, Framework, ModelKind, Precision, Workload
 from stoker.hardware.prices import REFERENCE_REGION
 from stoker.hardware.regions import regions
-from stoker.insight.job_use import BUSY, HOST_MEMORY, MEMORY, SM, Seen, Used, used_by
+from stoker.insight.job_use import TOTAL, Used
 from stoker.insight.site_offers import rooms_of, site_offers, unknown_accelerators
-from stoker.sampling.monitor import HOST
-from stoker.sampling.series import GREATEST, MEAN
 
 from .answers import a_router, answer, declares
+from .job_use import used_in
 from .schemas import choose as c
 from .schemas.words import Project, asks
-from .steps import training_of
 
 router = a_router("nodes")
 Word = TypeVar("Word", bound=StrEnum)
 _MOST = 10_000_000
 _MOST_NAMED = 8
 _PLAIN = {Precision.FP32: ("it computes in fp32, without tensor cores; --precision bf16 or tf32 ranks with them",)}
-_SAMPLED = "memory_total_bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +116,7 @@ def choose_hardware(
         region=region,
     )
     site = services(request)
-    used, says = _used(site, project, job) if job else (None, "")
+    used, says = used_in(site, project, job) if job else (None, "")
     return answer(_choice(site, asked, job, used, says))
 
 
@@ -145,7 +139,8 @@ def _choice(site: Services, asked: Asked, job: str, used: Used | None, job_preci
     own = site_offers(rooms, site.commands.rules.site.pools, {uuid: size for uuid, size in told.items() if size})
     offers = [*own, *catalog_offers(asked.region or REFERENCE_REGION, with_tpus=need.framework is not Framework.TORCH)]
     ranked = rank(need, offers)
-    found["choices"] = [_row(one, ranked[0], place, need) for place, one in enumerate(ranked, 1)]
+    prices = [one.usd_per_work for one in ranked if one.is_fit and one.usd_per_work]
+    found["choices"] = [_row(one, place, need, ranked[0], prices[:1]) for place, one in enumerate(ranked, 1)]
     nothing = [
         f"nothing is known of {name}, which this site has: it is not ranked" for name in unknown_accelerators(rooms)
     ]
@@ -258,10 +253,10 @@ def _needed(need: Need, source: str) -> c.NeededMemory | None:
     }
 
 
-def _row(one: Ranked, best: Ranked, place: int, need: Need) -> c.Chosen:
+def _row(one: Ranked, place: int, need: Need, best: Ranked, price: Sequence[float]) -> c.Chosen:
+    """`price`: of a unit of work on the best that has one; empty: none has."""
     offer, chip = one.offer, one.offer.chip
     rates: Rates | None = cpu_rates(offer.vcpus) if chip is None else rates_of(chip, need.precision)
-    priced = one.usd_per_work is not None and best.usd_per_work
     return {
         "rank": place if one.is_fit else None,
         "place": str(offer.place),
@@ -280,9 +275,7 @@ def _row(one: Ranked, best: Ranked, place: int, need: Need) -> c.Chosen:
         "ecc": chip.ecc if chip is not None else "",
         "usd_per_hour": offer.usd_per_hour,
         "usd_per_million_examples": one.usd_per_million,
-        "relative_price": one.usd_per_work / best.usd_per_work
-        if priced and one.usd_per_work and best.usd_per_work
-        else None,
+        "relative_price": one.usd_per_work / price[0] if one.usd_per_work is not None and price else None,
         "step_seconds": one.step_seconds,
         "examples_per_second": one.examples_per_second,
         "relative_speed": one.speed / best.speed if best.is_fit and best.speed else None,
@@ -308,49 +301,5 @@ def _used_row(job: str, used: Used) -> c.UsedByJob:
     }
 
 
-def _used(site: Services, project: str, name: str) -> tuple[Used, str]:
-    """What a job has used in its newest attempt, and the precision that it asked for."""
-    listed = site.store.job(job_id(project, name))
-    _, training, _ = training_of(site, listed.job.id)
-    seen, host = _seen(site, listed.job)
-    chief = listed.job.spec.groups[0].machine
-    used = used_by(seen, training, host_peak_bytes=host, asked_gb=chief.memory_gb)
-    return used, listed.job.spec.program.variables.get("STOKER_PRECISION", "")
-
-
-def _seen(site: Services, job: Job) -> tuple[list[Seen], float | None]:
-    """What its GPUs showed, and the most that was in use of its machines' memory if it has none."""
-    attempts = site.store.attempts(job.id)
-    history = site.monitor.history
-    if not attempts or history is None:
-        held = bool(job.spec.accelerator_milli)
-        return [Seen() for _ in range(job.spec.accelerator_milli // 1000 or held)], None
-    newest = max(attempts, key=lambda attempt: attempt.number)
-    end = max(newest.placed_at + 1.0, site.commands.clock.now() if newest.ended_at is None else newest.ended_at)
-    seen: list[Seen] = []
-    host: list[float] = []
-    for place in newest.placements:
-        for source in place.devices:
-            points = history.points(place.node, source, newest.placed_at, end, names=(MEMORY, BUSY, SM, _SAMPLED))
-            table = {name: points.table[row] for row, name in enumerate(points.names)}
-            total = _greatest(table[_SAMPLED][:, GREATEST].tolist()) if _SAMPLED in table else None
-            seen.append(
-                Seen(
-                    memory_bytes=table[MEMORY][:, GREATEST].tolist() if MEMORY in table else (),
-                    total_bytes=total or 0.0,
-                    busy_percent=table[BUSY][:, MEAN].tolist() if BUSY in table else (),
-                    sm_ratio=table[SM][:, MEAN].tolist() if SM in table else (),
-                )
-            )
-        if not place.devices:
-            points = history.points(place.node, HOST, newest.placed_at, end, names=(HOST_MEMORY,))
-            host += points.table[:, :, GREATEST].reshape(-1).tolist()
-    return seen, _greatest(host)
-
-
-def _greatest(values: Iterable[float]) -> float | None:
-    return max((value for value in values if not math.isnan(value)), default=None)
-
-
 def _total_bytes(reading: Reading) -> float:
-    return float(reading.values.get(_SAMPLED, reading.device.memory_bytes))
+    return float(reading.values.get(TOTAL, reading.device.memory_bytes))

@@ -73,7 +73,7 @@ class Chosen(TypedDict):
     usd_per_hour: Annotated[float | None, says(f"Of the machine; {_UNKNOWN}.", 0.71)]
     usd_per_million_examples: Annotated[float | None, says(f"The price of the work; {_UNKNOWN}.", 1.41)]
     relative_price: Annotated[
-        float | None, says(f"The price of a unit of work, as times that of the best; {_UNKNOWN}.", 1.0)
+        float | None, says(f"The price of a unit of work, as times that of the best that has one; {_UNKNOWN}.", 1.0)
     ]
     step_seconds: Annotated[float | None, says(f"How long a step would take, about; {_UNKNOWN}.", 0.74)]
     examples_per_second: Annotated[float | None, says(f"How many that would be; {_UNKNOWN}.", 86.9)]
