@@ -69,9 +69,9 @@ def test_several_devices_divide_a_batch_and_lose_a_little():
     assert 3 < relative_speed(rates, 4) / relative_speed(rates) < 4
 
 
-def test_processors_have_no_launches_and_little_of_anything():
+def test_processors_have_little_of_anything_which_a_tiny_model_does_not_feel():
     rates = cpu_rates(4)
     assert rates.is_cpu and rates.precision == "fp32"
     tiny = a_work(parameters=1000, hidden=30, layers=1)
-    assert step_seconds(tiny, 1, rates) < LAUNCH_SECONDS < step_seconds(tiny, 1, rates_of(A100, Precision.FP32))
+    assert step_seconds(tiny, 1, rates) < 1.01 * step_seconds(tiny, 1, rates_of(A100, Precision.FP32))
     assert relative_speed(rates) < relative_speed(rates_of(gpus()["k80"], Precision.FP32))

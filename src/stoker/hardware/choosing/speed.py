@@ -20,7 +20,7 @@ BANDWIDTH_SHARE = 0.8
 """Of its bandwidth that a GPU moves at best (NVIDIA, DCGM user guide)."""
 
 LAUNCH_SECONDS = 1e-3
-"""A step is some hundred kernels, each of which takes some microseconds to be started, however little it does."""
+"""A step is some hundred operations, each of which Python takes some microseconds to start, on a GPU as on processors."""
 
 VCPU_TFLOPS = 0.02
 """What a vCPU computes in fp32: half of a core that does 32 operations in each of 2.5e9 cycles, at half of that."""
@@ -99,7 +99,7 @@ def step_seconds(work: Work, batch: int, rates: Rates, devices: int = 1) -> floa
     compute = each * work.flops / (share * rates.tflops * 1e12)
     moved = (work.step_bytes + each * work.moved_bytes) / (BANDWIDTH_SHARE * rates.gb_s * 1e9)
     alone = max(compute, moved)
-    return (alone if devices == 1 else alone / FURTHER_DEVICE) + (0.0 if rates.is_cpu else LAUNCH_SECONDS)
+    return (alone if devices == 1 else alone / FURTHER_DEVICE) + LAUNCH_SECONDS
 
 
 def relative_speed(rates: Rates, devices: int = 1) -> float:
