@@ -41,7 +41,8 @@ def test_machines_without_any():
 
 def test_tpus_only_for_those_who_can_use_them():
     assert not any(offer.name.startswith("TPU") for offer in OFFERS)
-    assert any(offer.name.startswith("TPU") for offer in catalog_offers(with_tpus=True))
+    found = [offer for offer in catalog_offers(with_tpus=True) if offer.name.startswith("TPU")]
+    assert found and all(offer.place is Place.CLOUD and offer.usd_per_hour for offer in found), "nobody can buy one"
 
 
 @pytest.mark.parametrize("region", ["europe-west4", "southamerica-east1"])

@@ -128,7 +128,7 @@ def _of_accelerator(accelerator: Accelerator, chip: Gpu, region: str) -> Iterato
             provider, one = elsewhere[count]
             found.append(_of_instance(base, provider, one, count))
         yield min(found, key=lambda offer: offer.usd_per_hour or 0.0)
-    if not there and not elsewhere:
+    if not there and not elsewhere and not accelerator.is_tpu:  # a TPU is rented alone: without a price it is no offer
         yield replace(base, place=Place.PURCHASE, count=1, notes=(NOT_KNOWN,))
 
 
