@@ -64,3 +64,9 @@ def test_what_is_free_follows_from_who_holds_what(house: House) -> None:
     house.tick()
     after = sum(room.free for room in rooms_of(house.store.world()))
     assert before - after == 1 and before > 1
+
+
+def test_a_machine_that_is_cordoned_is_no_offer(house: House) -> None:
+    assert [room.node.name for room in rooms_of(house.store.world())] == ["n0"]
+    house.commands.cordon("n0", owner="ada", why="new driver")
+    assert rooms_of(house.store.world()) == []
