@@ -142,10 +142,10 @@ def test_from_what_a_job_has_used(http: TestClient, stoker: Stoker) -> None:
     nodes = [node for node in stoker.store.world().nodes.values() if node.name == place.node]
     now = stoker.services.commands.clock.now()
     for n in range(5):
-        stoker.services.monitor.hear(nodes, a_sample(place.devices[0], now + n / 10, 1e9 * (n + 1)))
+        stoker.services.monitor.hear(nodes, a_sample(place.devices[0], attempt.placed_at + n / 100, 1e9 * (n + 1)))
     step = {"t": now, "step": 11, "steps": 10, "seconds": 2.0, "longest": 0.2, "examples": 640, "waited": 0.0}
     stoker.services.logs.append(attempt.id, "chief-0", [{"n": 1, "t": now, "s": "steps", "m": json.dumps(step)}])
-    found = asked(http, job="j")
+    found = asked(http, job="j", precision="fp16")
     used = found["used"]
     assert (used["gpus"], used["peak_bytes"], used["busy_percent"]) == (1, pytest.approx(5e9, rel=0.01), 90.0)
     assert (used["batch"], used["examples_per_second"]) == (64, 320.0)

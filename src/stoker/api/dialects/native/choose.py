@@ -170,7 +170,8 @@ def _need(asked: Asked, used: Used | None, job_precision: str) -> Need:
             numbers[name] = parse(text, name) if text else 0.0
         except BadSpec as error:
             wrong.extend(error.violations)
-    precision = read(lambda: _word(Precision, "precision", asked.precision or job_precision or Precision.FP32))
+    plain = job_precision if job_precision in list(Precision) else Precision.FP32
+    precision = read(lambda: _word(Precision, "precision", asked.precision or plain))
     kind = read(lambda: _word(ModelKind, "kind", asked.kind))
     framework = read(lambda: _word(Framework, "framework", asked.framework))
     task = read(lambda: _word(Task, "task", asked.task))
