@@ -107,6 +107,13 @@ def test_of_the_counts_of_an_accelerator_the_least_that_suffices():
     assert "the model is on each as a whole" in why(found, "t4")
 
 
+def test_a_machine_of_eight_comes_after_those_of_which_one_suffices():
+    found = rank(Need(memory_bytes=10e9), [an_offer("h200", 8.0, 8), an_offer("l4", 5.0)])
+    assert names(found) == ["l4", "h200"] and "one of the 8 would suffice" in why(found, "h200")
+    needs_two = rank(Need(work=MODEL), [an_offer("t4", 0.8, 2), an_offer("a100-40", 99.0)])
+    assert names(needs_two) == ["t4", "a100-40"] and "would suffice" not in why(needs_two, "t4")
+
+
 def test_no_number_of_devices_divides_the_weights():
     large = Workload(parameters=7e9, batch=64, precision=Precision.BF16)
     found = rank(Need(work=large), [an_offer("a100-80", count, count) for count in (1, 8, 1024)])

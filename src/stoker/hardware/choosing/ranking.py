@@ -70,6 +70,7 @@ class Ranked:
     speed: float  # only to be compared with others'
     usd_per_million: float | None  # examples
     usd_per_work: float | None  # a price for its speed: only to be compared with others'
+    is_more: bool  # than is needed: one of its devices would suffice
     why: tuple[str, ...]  # it is not taken, or what to know
 
 
@@ -100,6 +101,8 @@ def _judged(need: Need, offer: Offer) -> Ranked | None:
         examples = speed = need.work.batch / seconds
     usd = offer.usd_per_hour
     why = tuple(_why_not(need, offer, needed, memory))
+    alone = needed if need.memory_bytes or need.work is None else estimate(need.work).expected_bytes
+    is_more = devices > 1 and alone <= offer.device_bytes
     return Ranked(
         offer=offer,
         is_fit=not why,
@@ -111,8 +114,13 @@ def _judged(need: Need, offer: Offer) -> Ranked | None:
         speed=speed,
         usd_per_million=None if usd is None or not examples else usd / (3600 * examples) * _MILLION,
         usd_per_work=None if usd is None else usd / speed,
-        why=why or tuple(_to_know(need, offer, rates, needed, memory)),
+        is_more=is_more,
+        why=why or (*_more_words(offer, is_more), *_to_know(need, offer, rates, needed, memory)),
     )
+
+
+def _more_words(offer: Offer, is_more: bool) -> tuple[str, ...]:
+    return (f"one of the {offer.count} would suffice",) if is_more else ()
 
 
 def _memory(need: Need, offer: Offer, devices: int) -> Estimate | None:
@@ -213,10 +221,10 @@ def _key(need: Need, one: Ranked) -> tuple[object, ...]:
     is_hard = PRIVATE_HOSTS in offer.notes or (need.task is Task.PRODUCTION and NOT_ORDERED in offer.notes)
     if need.task is Task.STUDY:
         first = (not offer.is_cpu, offer.free == 0, offer.usd_per_hour or 0.0, offer.device_bytes * offer.count)
-        return (not (offer.is_own or offer.is_cpu), unpriced, offer.market == SYSTEM, *first, by_price)
+        return (not (offer.is_own or offer.is_cpu), unpriced, offer.market == SYSTEM, one.is_more, *first, by_price)
     is_paid = offer.is_own and offer.usd_per_hour is not None  # it was ordered, and may be given back
     own = (not offer.is_own, offer.place is not Place.POOL, offer.free == 0, is_paid)
-    return (*own, unpriced, offer.market == SYSTEM, is_hard, by_price, -offer.regions)
+    return (*own, unpriced, offer.market == SYSTEM, one.is_more, is_hard, by_price, -offer.regions)
 
 
 def _nearest(one: Ranked) -> tuple[float, str]:
