@@ -187,7 +187,7 @@ def measure(runs: int) -> list[Row]:
                 what=f"memory of {case.name}{' (unseen)' if case.unseen else ''}, {within} its range",
                 unit="MB",
                 samples=[one["peak_bytes"] / 1e6 for one in found],
-                peer="is the estimate",
+                peer="that is the estimate",
                 ratio=sum(ratios) / len(ratios),
             )
         )
