@@ -40,13 +40,14 @@ PARTS = {
     "ray_start": "from submit to the first line on a Ray cluster, beside Ray Jobs and a bare actor",
     "ray_short": "500 short jobs on a Ray cluster, beside bare tasks and Ray Jobs",
     "ray_gang": "a gang of 13 on a Ray cluster, beside bare actors",
+    "memory_estimates": "how true it is what `stoker choose` says of a training's memory: fifteen real models",
     "forecast": "how true it is what `stoker why` says of a job's start, on the Philly trace",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure. Returns 0 whatever comes out, as a budget is never a test; 1 if a part could not be measured."""
-    listed = "\n".join(f"  {name:12} {what}" for name, what in PARTS.items())
+    listed = "\n".join(f"  {name:16} {what}" for name, what in PARTS.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=f"Measure Stoker against its budgets. The parts:\n{listed}",

@@ -1,7 +1,7 @@
 """Whether `stoker diagnose` is right: real programs whose trouble is known, each run as a job; precision and recall.
 
-None of these runs was used to set a threshold: those are published ones (docs/diagnose.md). A run is right if the first finding is
-the one of its label, or if there is none where nothing is wrong.
+None of these runs was used to set a threshold: those are published ones (docs/diagnose.md). A run is right if the first finding
+is the one of its label, or if there is none where nothing is wrong.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ import click
 
 from docs.draw_alerts import alerts
 from docs.draw_api import api
+from docs.draw_choose import choose
 from docs.draw_dependencies import dependencies
 from docs.draw_failures import failures
 from docs.draw_frameworks import frameworks
@@ -303,6 +304,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "failures.md": failures,
     "frameworks.md": frameworks,
     "alerts.md": alerts,
+    "choose.md": choose,
     "monitoring.md": monitoring,
     "dependencies.md": dependencies,
     "pictures/top.svg": top,

@@ -82,6 +82,22 @@ BUGS = (
     Bug("insight/bills.py", "max(since, attempt.placed_at)", "attempt.placed_at", "insight/test_bills.py"),
     Bug("kinds/training.py", "    env |= job.spec.program.variables\n", "", "kinds"),
     Bug("hardware/rules.py", "elif count < 0:", "elif count < -1:", "hardware"),
+    Bug(
+        "hardware/choosing/training_memory.py",
+        "max(backward, update) + doubled",
+        "backward + doubled",
+        "hardware/choosing",
+    ),
+    Bug("hardware/choosing/speed.py", "max(compute, moved)", "compute", "hardware/choosing"),
+    Bug(
+        "hardware/choosing/ranking.py",
+        "offer.memory_bytes < needed",
+        "offer.memory_bytes <= needed",
+        "hardware/choosing",
+    ),
+    Bug("hardware/choosing/amounts.py", "return usd / hours", "return usd", "hardware/choosing"),
+    Bug("insight/job_use.py", "and min(late) >= _STEADY * peak", "", "insight/test_job_use.py"),
+    Bug("insight/site_offers.py", "and world.takes_work(node)", "", "insight/test_site_offers.py"),
     # gpu, sampling
     Bug("gpu/nvml_reader.py", "one.value / 100", "one.value", "gpu"),
     Bug("gpu/nvml_reader.py", "card.unsupported.add(name)", "pass", "gpu"),

@@ -1,4 +1,4 @@
-"""A PyTorch program whose trouble is chosen: `python torch_program.py KIND SECONDS [NUMBER]`. It prints how long it really waited."""
+"""A PyTorch program whose trouble is chosen, and that prints how long it waited: `torch_program.py KIND SECONDS [NUMBER]`."""
 
 import os
 import sys

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from stoker import __version__
 from stoker.api.dialects.native.schemas import (
     alerts,
+    choose,
     costs,
     drill,
     errors,
@@ -164,6 +165,7 @@ def test_the_examples_are_as_declared_too(described: dict[str, Any]) -> None:
         kind.__name__: kind
         for module in (
             alerts,
+            choose,
             costs,
             drill,
             errors,

@@ -51,6 +51,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Hardware": {
         "top": "Watch machines, GPUs and running jobs, live",
         "gpus": "List the GPUs, how busy they are, and who holds them",
+        "choose": "Say which hardware a training needs, and why not another",
         "machines": "Look up machine types",
         "accelerators": "Look up GPUs and TPUs",
         "regions": "Look up regions",

@@ -86,6 +86,10 @@ class Client(Transport):
         """What the site does at this moment: machines, GPUs, running jobs; with so many points of the last five minutes."""
         return self._call("GET", "/stoker/v1/overview", params={"points": points})
 
+    def choose(self, project: str, **asked: Any) -> Any:
+        """Which hardware a training needs: parameters="350M", batch=64, memory="20GB", task, budget, job … (docs/choose.md)."""
+        return self._call("GET", f"/stoker/v1/{project_path(project)}/choose", params=asked)
+
     def pools(self) -> list[dict[str, Any]]:
         """The pools of machines that are ordered when a job needs them."""
         return self._list("/stoker/v1/pools", "pools")

@@ -34,6 +34,9 @@ class Gpu:
     link_gb_s: float | None
     mig: bool
     mig_max_slices: float | None
+    cores: float | None  # CUDA cores, or AMD's stream processors
+    market: str  # consumer, workstation, data-centre: whom its vendor sells it to
+    ecc: str  # yes, no: whether its memory corrects errors; empty: not known
     year: float | None
     checked: str  # yes, part, no: how far the figures were read again in a listed source
     note: str
@@ -69,6 +72,9 @@ def _gpu(row: dict[str, str]) -> Gpu:
         link_gb_s=figure(row["link_gb_s"]),
         mig=row["mig"] == "yes",
         mig_max_slices=figure(row["mig_max_slices"]),
+        cores=figure(row["cores"]),
+        market=row["market"],
+        ecc=row["ecc"],
         year=figure(row["year"]),
         checked=row["checked"],
         note=row["note"],

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
+from stoker.alerts.making import Making
+from stoker.alerts.running import Alerting
 from stoker.app import Stoker
 from tests.alerts.receivers import a_receiver
 from tests.api.bodies import violations
@@ -19,6 +21,11 @@ LOOPBACK = pytest.mark.parametrize("stoker", [{"alerts_networks": ["127.0.0.0/8"
 
 def a_body(**changes: object) -> dict[str, object]:
     return {"name": "on-call", "channel": "webhook", "target": "http://127.0.0.1:1/secret", **changes}
+
+
+def making_of(stoker: Stoker) -> Making:
+    """What finds alerts, while nothing runs by itself."""
+    return next(part._making for part in stoker.background if isinstance(part, Alerting))
 
 
 @pytest.fixture
@@ -117,7 +124,7 @@ def test_who_has_no_token_any_more_is_told_nothing(stoker: Stoker, ada: TestClie
     stoker.services.tokens.revoke("ada")
     http.post("/v1/projects/a/jobs/j:cancel", json={})
     stoker.loop.settle_down()
-    stoker.alerting._making.go_on()
+    making_of(stoker).go_on()
     (rule,) = http.get(f"{ALERTS}?everyone=true").json()["rules"]
     assert rule["waiting"] == 0
 
@@ -128,6 +135,6 @@ def test_a_job_that_ends_is_told_of(stoker: Stoker, ada: TestClient) -> None:
     ada.post("/stoker/v1/projects/a/jobs:run", json={"name": "j", "command": ["true"]})
     ada.post("/v1/projects/a/jobs/j:cancel", json={})
     stoker.loop.settle_down()
-    stoker.alerting._making.go_on()
+    making_of(stoker).go_on()
     (rule,) = ada.get(ALERTS).json()["rules"]
     assert (rule["waiting"], rule["last_tried_at"]) == (1, None) and rule["next_try_at"] > 1e9

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from . import (
     alerts,
     artifacts,
+    choose,
     costs,
     drill,
     dry_run,
@@ -39,6 +40,7 @@ _NOUNS = (
     gpus,
     health,
     overview,
+    choose,
     costs,
     queue,
     submit,
