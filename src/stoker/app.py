@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from stoker.api.auth import Tokens, read_or_make_tokens
 from stoker.api.notifier import Notifier
 from stoker.api.rendezvous import Rendezvous
-from stoker.api.services import Services
+from stoker.api.services import Rounds, Services
 from stoker.clock import Clock, ForwardClock, SystemClock
 from stoker.config import Config
 from stoker.control.commands import Commands
@@ -276,6 +276,9 @@ def _tied(
         ledgers=ledgers,
         idle=idle.jobs,
         checks_of=health.checks,
+        rounds=lambda: Rounds(
+            count=loop.rounds, seconds=loop.round_seconds, longest_seconds=loop.longest_round_seconds
+        ),
         problems=problems,
         unknown=unknown,
         leases=loop.leases,

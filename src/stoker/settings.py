@@ -208,6 +208,12 @@ SETTINGS: tuple[Setting, ...] = (
         0.0,
         "So long after it was found idle a job is stopped, unless its user keeps it (stoker keep); 0: never.",
     ),
+    Setting(
+        "metrics_hpc_job",
+        _flag,
+        False,
+        "Give the series of DCGM at /metrics a label `hpc_job`, as dcgm-exporter does: each job makes series of its own.",
+    ),
     Setting("samples_fine_days", _days, 14.0, "How long samples are kept in points of 10 seconds."),
     Setting("samples_coarse_days", _days, 365.0, "How long samples are kept in points of a minute."),
     Setting("samples_gb", _gigabytes, 5.0, "Most that samples take of the disk; then the oldest go."),

@@ -23,12 +23,13 @@ from .pools import Pools
 from .rate_limits import Requests, UnderWay
 from .services import Services
 from .standing_by import StandingBy
+from .timing import Timed
 
 
 def make_app(services: Services, tokens: Tokens, hosts: frozenset[str], *, needs_token: bool = True) -> ASGIApp:
     """The application, to be served."""
     config = services.config
-    return Guard(
+    guarded = Guard(
         Pools(StandingBy(routes(services), services.leads, services.refusal)),
         tokens,
         hosts,
@@ -37,6 +38,7 @@ def make_app(services: Services, tokens: Tokens, hosts: frozenset[str], *, needs
         Requests(config["requests_per_second"]),
         UnderWay(config["requests_at_once"]),
     )
+    return Timed(guarded, services.answer_seconds)
 
 
 def routes(services: Services) -> FastAPI:

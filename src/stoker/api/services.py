@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from prometheus_client import Histogram
 from starlette.requests import Request
 
 from stoker.alerts.desk import Desk
@@ -40,6 +41,7 @@ from stoker.store.tokens import TokenBook
 from .access import Access
 from .notifier import Notifier
 from .rendezvous import Rendezvous
+from .timing import new_histogram
 from .translation import SiteRules
 from .turns import Turns
 
@@ -47,6 +49,15 @@ LARGEST_BODY_BYTES = 10 << 20
 _LARGE_BODY_BYTES = 1 << 16
 _MAY_BE_INFINITE = re.compile(rb"[eE][+]?[0-9]{3}|[0-9]{300}")
 TAKEN = "choose another name: that of a job stays taken, also when it has ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """What the control loop has done since the server was started."""
+
+    count: int = 0
+    seconds: float = 0.0
+    longest_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +87,8 @@ class Services:
     alerts: Desk
     unknown: Unknown
     turns: Turns = field(default_factory=Turns)  # of who keeps lines
+    answer_seconds: Histogram = field(default_factory=new_histogram)
+    rounds: Callable[[], Rounds] = Rounds
     shut_down: Callable[[], None] = lambda: None
     leads: Callable[[], bool] = lambda: True  # or it stands by
     problems: Callable[[], list[str]] = list  # why something cannot be used now, and what to do

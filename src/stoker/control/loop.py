@@ -71,6 +71,9 @@ class Loop:
     _said: str = ""  # of what goes wrong now
     _ended: list[Attempt] = field(default_factory=list)  # and not forgotten yet
     _thread: threading.Thread | None = None
+    rounds: int = 0  # that its thread has gone
+    round_seconds: float = 0.0  # of all of them together
+    longest_round_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self._nodes = NodeWatch(self.engines)
@@ -196,7 +199,10 @@ class Loop:
                 _log.error("the control loop ends: %s", error)
                 return
             if is_well:
-                self._breathe(time.monotonic() - started)
+                seconds = time.monotonic() - started
+                self.rounds, self.round_seconds = self.rounds + 1, self.round_seconds + seconds
+                self.longest_round_seconds = max(seconds, self.longest_round_seconds)
+                self._breathe(seconds)
                 self._bell.wait(self._pause())
             else:
                 self._stopping.wait(LOOK_SECONDS)  # not for the notifier, which rings for whatever else fails as well

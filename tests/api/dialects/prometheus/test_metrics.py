@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from stoker.api.app import make_app
 from stoker.api.auth import allowed_hosts
+from stoker.api.dialects.prometheus.gpus import lines_of
 from stoker.app import Stoker
 from stoker.gpu.device import Device
 from stoker.gpu.drivers.nvml import NvmlDriver
@@ -138,3 +139,43 @@ def test_such_a_token_is_no_other(http: TestClient) -> None:
     assert answer.status_code == 400 and "opens /metrics alone" in violations(answer)["metrics"]
     made = http.post("/stoker/v1/tokens", json={"name": "p", "metrics": True}).json()
     assert made["metrics"] and not made["admin"]
+
+
+@pytest.mark.parametrize("stoker", [{"metrics_hpc_job": True}], indirect=True)
+def test_by_a_switch_each_job_has_series_of_its_own(http: TestClient, stoker: Stoker) -> None:
+    hear(stoker, Reading(device=Device(index=0, uuid="GPU-0", product="T4", memory_bytes=1), values={"xid": 0.0}))
+    (alone,) = families(http)["DCGM_FI_DEV_XID_ERRORS"].samples
+    assert "hpc_job" not in alone.labels
+    now = stoker.services.monitor.gpus()
+    held = {"GPU-0": [("p/a", "chief-0"), ("p/a", "worker-0"), ("p/b", "chief-0")]}
+    text = "".join(lines_of(now, held, hpc_job=True))
+    (found,) = [f for f in text_string_to_metric_families(text) if f.name == "DCGM_FI_DEV_XID_ERRORS"]
+    assert [sample.labels["hpc_job"] for sample in found.samples] == ["p/a", "p/b"]
+    assert text.count("DCGM_FI_DEV_XID_ERRORS{") == 2 and "".join(lines_of(now, held)).count("XID_ERRORS{") == 1
+
+
+def test_answers_are_timed_by_dialect_and_class_of_status(stoker: Stoker) -> None:
+    app = make_app(stoker.services, stoker.tokens, allowed_hosts("127.0.0.1", 7077))
+    headers = {"Authorization": f"Bearer {stoker.tokens.token}"}
+    with TestClient(app, "http://127.0.0.1:7077", headers=headers) as admin:
+        for path in ("/stoker/v1/status", "/stoker/v1/status", "/v1/projects/p/jobs/none", "/nothing"):
+            admin.get(path)
+        admin.get("/stoker/v1/status", headers={"Authorization": "Bearer wrong"})
+        found = families(admin)
+    counts = {
+        tuple(sample.labels[name] for name in ("dialect", "method", "status")): sample.value
+        for sample in found["stoker_http_answer_seconds"].samples
+        if sample.name.endswith("_count")
+    }
+    assert counts["native", "GET", "2xx"] == 2 and counts["aiplatform_v1", "GET", "4xx"] == 1
+    assert sum(count for (dialect, _, status), count in counts.items() if (dialect, status) == ("none", "4xx")) == 2
+
+
+def test_the_loop_and_held_time_have_families(http: TestClient) -> None:
+    found = families(http)
+    assert {sample.name for sample in found["stoker_loop_round_seconds"].samples} == {
+        "stoker_loop_round_seconds_count",
+        "stoker_loop_round_seconds_sum",
+    }
+    assert found["stoker_loop_longest_round_seconds"].samples[0].value == 0.0
+    assert found["stoker_held_seconds"].samples == []

@@ -48,9 +48,8 @@ def page(found: Services) -> bytes:
     """The text as it is now."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Site(found))
-    return "".join(gpus.lines_of(found.monitor.gpus(), found.live.made(holders_of))).encode() + generate_latest(
-        registry
-    )
+    holders, hpc_job = found.live.made(holders_of), found.config["metrics_hpc_job"]
+    return "".join(gpus.lines_of(found.monitor.gpus(), holders, hpc_job=hpc_job)).encode() + generate_latest(registry)
 
 
 class _Site(Collector):

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client import Metric as Family
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 
 from stoker import __version__
-from stoker.api.services import Services
+from stoker.api.services import Rounds, Services
 from stoker.core.node import Node, NodeState
 from stoker.core.world import World
 from stoker.sampling.host import HOST_METRICS
@@ -31,6 +31,8 @@ def families_of(site: Services) -> Iterator[Family]:
         left_out = Family("stoker_samples_left_out", "Samples that came too late, or too many of them.", "counter")
         left_out.add_sample("stoker_samples_left_out_total", {}, history.left_out)
         yield left_out
+    yield from _of_loop(site.rounds())
+    yield from site.answer_seconds.collect()
     yield from _of_goodput(site)
     yield from _of_hosts(site, names)
 
@@ -90,6 +92,16 @@ def _state(node: Node, world: World) -> str:
     if node.state is NodeState.UP and record is not None and record.cordon is not None:
         return "CORDONED"
     return str(node.state)
+
+
+def _of_loop(rounds: Rounds) -> Iterator[Family]:
+    """Of this server, since it was started. One that stands by goes no rounds."""
+    summary = SummaryMetricFamily("stoker_loop_round_seconds", "Rounds of the control loop.")
+    summary.add_metric([], rounds.count, rounds.seconds)
+    yield summary
+    yield GaugeMetricFamily(
+        "stoker_loop_longest_round_seconds", "The longest since the start.", value=rounds.longest_seconds
+    )
 
 
 def _of_goodput(site: Services) -> Iterator[Family]:
