@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stoker.core.states import ReplicaState
+from stoker.core.changes import Credit
+from stoker.core.states import Cause, ReplicaState
 from stoker.insight.goodput import Phase, total
 from stoker.insight.ledgers import LIVE_SECONDS, SETTLE_SECONDS, Ledgers
 from stoker.insight.live_world import LiveWorld
@@ -108,3 +109,30 @@ def test_many_jobs_together_and_what_reaches_beyond_counts_in_part(house: House,
     (entry,) = kept.ledger.entries
     assert kept.job == "p/b" and entry.held_seconds == pytest.approx(10.0)
     assert ledgers.since(0.0, 1.0) == []
+
+
+def test_what_a_job_loses_by_the_site_s_fault_is_given_back_to_its_sharer_once(house: House, ledgers: Ledgers) -> None:
+    trains(house, "j", steps=100)
+    (first,) = house.store.attempts("p/j")
+    house.engine.set(first.id, ReplicaState.LOST)
+    house.tick(3, seconds=1.0)
+    again = house.store.attempts("p/j")[-1]
+    assert again.number == 2 and house.store.attempts("p/j")[0].cause is Cause.REPLICA_LOST
+    ledgers.credit()
+    assert house.job().credited_seconds == 0.0, "what it has lost is known when it goes on"
+    house.engine.set(again.id, ReplicaState.UP)
+    house.tick()
+    at = house.clock.now() + 1.0
+    resumed = {"at": at - 0.5, "resumed": 61}
+    step = {"t": at, "step": 1, "steps": 1, "seconds": 0.5, "longest": 0.5, "examples": 0}
+    told = [{"n": n, "t": 1.0, "s": "steps", "m": json.dumps(line)} for n, line in enumerate([resumed, step], 1)]
+    house.logs.append(again.id, "chief-0", told)
+    house.clock.advance(LIVE_SECONDS + 1.0)
+    ledgers.credit()
+    lost = house.job().credited_seconds
+    assert lost == pytest.approx(40 * 0.5, abs=2.0), "the steps beyond the 61st, and what came before it was lost"
+    ledgers.credit()
+    assert house.job().credited_seconds == lost
+    (line,) = [line for line in house.store.story("p/j") if isinstance(line.change, Credit)]
+    assert line.by == "goodput" and line.change.until == house.store.attempts("p/j")[0].ended_at
+    house.tick()

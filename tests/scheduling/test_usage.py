@@ -87,6 +87,19 @@ def test_usage_told_after_a_restart_is_what_it_would_have_been() -> None:
     assert told.share("default", "default", 300.0) == pytest.approx(lived.share("default", "default", 300.0))
 
 
+def test_what_was_lost_by_the_site_s_fault_counts_no_more() -> None:
+    site = Site(half_life_seconds=100.0)
+    whole, cut = held(books(site), "default", 8000, now=0.0), held(books(site), "default", 8000, now=0.0)
+    whole.release("a", 150.0)
+    cut.release("a", 100.0)
+    whole.credit("default", {"T4": 8000}, seconds=50.0, until=150.0, now=200.0)
+    assert whole.share("default", "default", 300.0) == pytest.approx(cut.share("default", "default", 300.0))
+    whole.credit("default", {"T4": 8000}, seconds=1e9, until=150.0, now=300.0)
+    assert whole.share("default", "default", 300.0) == 0.0, "never less than nothing"
+    whole.credit("stranger", {"T4": 8000}, seconds=1.0, until=150.0, now=300.0)
+    assert whole.share("default", "stranger", 300.0) == 0.0
+
+
 def test_what_a_gang_holds_by_resource() -> None:
     spec = a_spec(gpus=2, workers=2, ps=1)
     here = {"CPU": 4000, "GPU": 6000, "T4": 6000}

@@ -11,6 +11,7 @@ from stoker.core.changes import (
     Cancel,
     Change,
     CordonNode,
+    Credit,
     Explain,
     Forget,
     MoveAttempt,
@@ -52,6 +53,7 @@ EACH: list[Change] = [
     ),
     MoveJob(job="p/j", before=JobState.ACTIVE, after=JobState.QUEUED, at=2.0, message="m", counted=1, not_before=3.0),
     OrderMachines(job="p/j", ordered=Ordered(machines=(("t4", 3),), zone="z", at=1.5, came_at=2.5)),
+    Credit(job="p/j", seconds=12.5, until=3.5, at=9.0),
     Explain(job="p/j", reason=Reason(code="C", text="t", action="a")),
 ]
 

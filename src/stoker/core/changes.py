@@ -2,8 +2,9 @@
 
 Who may make which: commands make Submit, Cancel, Release, Relabel and Forget (the user's wish), CordonNode and UncordonNode (the
 admin's); observe makes Note, NodeSeen and NodeGone (what is seen); settle makes MoveAttempt, MoveJob, NodeFailed and the
-CordonNode that follows from faults, decide Open, Ask, Explain, OrderMachines, and the moves that go with an Ask. Nobody else
-makes any. Of a pool of which ordered machines do not come NodeFailed is made by observe, and by decide if that takes too long.
+CordonNode that follows from faults, decide Open, Ask, Explain, OrderMachines, and the moves that go with an Ask. Credit
+follows from ledgers (insight/ledgers.py). Nobody else makes any. Of a pool of which ordered machines do not come NodeFailed is
+made by observe, and by decide if that takes too long.
 """
 
 from __future__ import annotations
@@ -179,6 +180,16 @@ class OrderMachines:
     ordered: Ordered | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credit:
+    """Time that a job has lost by the site's fault counts no more against who has a share."""
+
+    job: str
+    seconds: float
+    until: float  # the end of what was lost
+    at: float
+
+
 Change: TypeAlias = (
     Submit
     | Cancel
@@ -197,6 +208,7 @@ Change: TypeAlias = (
     | MoveJob
     | Explain
     | OrderMachines
+    | Credit
 )
 
 
@@ -205,7 +217,17 @@ def job_of(change: Change) -> str:
     match change:
         case MoveAttempt() | Note() | Ask():
             return job_of_attempt(change.attempt)
-        case MoveJob() | Explain() | OrderMachines() | Cancel() | Release() | Relabel() | Forget() | NodeFailed():
+        case (
+            MoveJob()
+            | Explain()
+            | OrderMachines()
+            | Cancel()
+            | Release()
+            | Relabel()
+            | Forget()
+            | NodeFailed()
+            | Credit()
+        ):
             return change.job
         case Submit():
             return change.job.id

@@ -73,6 +73,7 @@ class Job:
     started_at: float | None = None  # the first RUNNING
     ended_at: float | None = None
     held_seconds: float = 0.0  # how long its ended attempts have held their machines, all together
+    credited_seconds: float = 0.0  # of these, so many were lost by the site's fault
     message: str = ""  # why it ended, when it did not succeed
     waits: Reason | None = None
     ordered: Ordered | None = None

@@ -120,6 +120,8 @@ def job_after(job: Job, change: c.Change) -> Job:
             if job.state is not JobState.QUEUED:
                 return job  # it has its machines, or has ended
             return replace(job, ordered=change.ordered, revision=job.revision + 1)
+        case c.Credit():
+            return replace(job, credited_seconds=job.credited_seconds + change.seconds)
         case c.Open():
             _expect(job.state, JobState.QUEUED, job.id)
             check_move(JOB_MOVES, job.state, JobState.ACTIVE, job.id)
@@ -237,7 +239,7 @@ def apply(world: World, change: c.Change) -> None:
             world.jobs[job.id] = job_after(job, change)
             world.attempts[change.attempt.id] = change.attempt
             world.attempt_of[job.id] = change.attempt.id
-        case c.Cancel() | c.Release() | c.Relabel() | c.Explain() | c.OrderMachines() | c.MoveJob():
+        case c.Cancel() | c.Release() | c.Relabel() | c.Explain() | c.OrderMachines() | c.MoveJob() | c.Credit():
             if change.job not in world.jobs:
                 return  # it has ended, and a World holds the living only
             if isinstance(change, c.Relabel) and change.if_revision is not None:

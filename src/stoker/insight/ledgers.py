@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker.clock import Clock
-from stoker.core.changes import Note
+from stoker.core.changes import Credit, Note
 from stoker.core.ids import split_job_id
 from stoker.core.job import Attempt, Job
 from stoker.core.node import Node
@@ -37,6 +37,8 @@ SETTLE_SECONDS = 10.0
 
 LIVE_SECONDS = 30.0
 """The ledger of a job that lives is worked out anew after so long."""
+
+LEAST_CREDIT_SECONDS = 1.0
 
 _FIRST_LOOK_SECONDS = 30 * 86400.0
 _MOST_AT_ONCE = 500
@@ -135,9 +137,27 @@ class Ledgers:
             self._settled_until = now - 6 * SETTLE_SECONDS
         return min(len(due), _MOST_AT_ONCE)
 
+    def credit(self) -> None:
+        """Give back to who has a share what jobs that live have lost by the site's fault, once for each second."""
+        with self._live.look() as world:
+            again = [job for job in world.jobs.values() if job.tries > 1 and not job.spec.pool]
+        for job in again:
+            entries = self._worked_out(job).entries
+            lost = [entry for entry in entries if entry.fault_seconds and entry.ended_at is not None]
+            whole = sum(max(entry.accelerators, 1e-9) for entry in entries if entry.attempt == 1)
+            seconds = (
+                sum(max(entry.accelerators, 1e-9) * entry.fault_seconds for entry in lost) / whole if whole else 0.0
+            )
+            more = seconds - job.credited_seconds
+            if more >= LEAST_CREDIT_SECONDS:
+                until = max(entry.ended_at for entry in lost if entry.ended_at is not None)
+                now = self._clock.now()
+                self._store.commit([Credit(job=job.id, seconds=more, until=until, at=now)], by="goodput")
+
     def _run(self) -> None:
         while not self._ended.wait(SETTLE_SECONDS):
             try:
+                self.credit()
                 while self.settle() == _MOST_AT_ONCE and not self._ended.is_set():
                     pass
             except Exception:  # a full disk, a database that is away

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from stoker.core.changes import (
     Change,
     CordonNode,
+    Credit,
     Explain,
     MoveAttempt,
     MoveJob,
@@ -68,6 +69,7 @@ class Scheduler:
         self._taught = None if teaches is None else dict.fromkeys(teaches)  # live jobs that the placer has learned from
         self._history = history or History()
         self._ended: list[tuple[Job, float]] = []  # to be put into the books of past usage
+        self._credits: list[Credit] = []  # to be taken out of them
         self._touched: set[str] = set()
         self._nodes_changed = True
         self._agenda = Agenda()  # when time alone demands a look at which job; or, without a name, at all that wait
@@ -117,6 +119,8 @@ class Scheduler:
                     self._history.add_overhead(change.at - placed_at)
             case MoveAttempt(after=AttemptState.ENDED):
                 self._placed_at.pop(change.attempt, None)
+            case Credit():
+                self._credits.append(change)
             case MoveJob() if change.after in FINAL_JOB_STATES and change.held_seconds:
                 self._remember(change)
         self._touched.add(job_of(change))
@@ -210,6 +214,8 @@ class Scheduler:
         self._note_due(world, now)
         if self._ended:
             self._remember_usage()
+        if self._credits:
+            self._credit(world, now)
         if self._nodes_changed:
             self._rebuild(world, now)
         changed, self._touched = self._touched, set()
@@ -234,8 +240,20 @@ class Scheduler:
             if job.ended_at is not None:
                 sharer = usage.sharer(job.spec.queue, job.owner)
                 amounts = self._state.shapes.of(job.spec).amounts
-                usage.remember(sharer, amounts, job.ended_at - job.held_seconds, job.ended_at, now)
+                held = max(0.0, job.held_seconds - job.credited_seconds)
+                usage.remember(sharer, amounts, job.ended_at - held, job.ended_at, now)
         self._ended.clear()
+
+    def _credit(self, world: World, now: float) -> None:
+        """What a job has lost by the site's fault counts no more against who has its share."""
+        for credit in self._credits:
+            job = world.jobs.get(credit.job)
+            if job is not None:
+                sharer = self._state.usage.sharer(job.spec.queue, job.owner)
+                amounts = self._state.shapes.of(job.spec).amounts
+                self._state.usage.credit(sharer, amounts, credit.seconds, credit.until, now)
+                self._is_due = True
+        self._credits.clear()
 
     def _rebuild(self, world: World, now: float) -> None:
         """The nodes are others: what is free is counted anew."""

@@ -90,6 +90,15 @@ class Usage:
             for resource, amount in amounts.items():
                 account.past[resource] = account.past.get(resource, 0.0) + part * amount
 
+    def credit(self, sharer: str, amounts: Amounts, seconds: float, until: float, now: float) -> None:
+        """Of what it has held, so much up to a moment counts no more."""
+        account = self._accounts.get(sharer)
+        if account is not None:
+            self._age(account, now)
+            self.remember(sharer, {name: -amount for name, amount in amounts.items()}, until - seconds, until, now)
+            for resource in amounts:
+                account.past[resource] = max(0.0, account.past.get(resource, 0.0))
+
     def share(self, queue: str, sharer: str, now: float) -> float:
         """The dominant share (DRF, NSDI'11), by weight: of what it holds and of what it has held lately, the mean of both."""
         account = self._accounts.get(sharer)

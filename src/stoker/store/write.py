@@ -52,7 +52,7 @@ def write(rows: Rows, change: c.Change) -> None:
                 if place.devices:
                     milli = machines[place.role].milli_of_each
                     rows.hold(change.attempt.id, [(place.node, device) for device in place.devices], milli)
-        case c.Cancel() | c.Release() | c.Relabel() | c.OrderMachines() | c.MoveJob():
+        case c.Cancel() | c.Release() | c.Relabel() | c.OrderMachines() | c.MoveJob() | c.Credit():
             rows.update_job(job_after(rows.read_job(change.job), change))
         case c.Forget():
             rows.hide_job(job_after(rows.read_job(change.job), change).id)
