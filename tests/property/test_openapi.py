@@ -69,6 +69,8 @@ FITTING: Mapping[str, Any] = {
 QUERIES: Mapping[str, Mapping[str, str]] = {
     "POST /stoker/v1/projects/{project}/jobs/{name}:interrupt": {"signal": "KILL"},
     "POST /stoker/v1/projects/{project}/jobs/{name}:rehearse": {"copy": "again"},
+    "POST /stoker/v1/projects/{project}/jobs/{name}:profile": {"seconds": "1"},
+    "GET /stoker/v1/projects/{project}/choose": {"parameters": "350M"},
 }
 """What follows the `?`, where chance hardly ever finds anything that is accepted: asked once, of all that is there."""
 

@@ -63,7 +63,7 @@ async def add_alert(request: Request) -> Response:
     return answer(found)
 
 
-@router.post("/alerts/{name}:test", responses=declares(AlertTest, 404, 503))
+@router.post("/alerts/{name}:test", responses=declares(AlertTest, 400, 404, 503))
 def test_alert(name: RuleName, request: Request, owner: Owner = "") -> Response:
     """Send a message by a rule now, and tell what came back. It may take ten seconds; five a minute are sent."""
     access = access_of(request)
@@ -72,7 +72,7 @@ def test_alert(name: RuleName, request: Request, owner: Owner = "") -> Response:
     return answer(found)
 
 
-@router.delete("/alerts/{name}", responses=declares(AlertRules, 404, 503))
+@router.delete("/alerts/{name}", responses=declares(AlertRules, 400, 404, 503))
 def remove_alert(name: RuleName, request: Request, owner: Owner = "") -> Response:
     """Remove a rule, and what is on its way by it. Answers those that are left of the same owner."""
     access, desk = access_of(request), services(request).alerts
