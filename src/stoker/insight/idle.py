@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from stoker.clock import Clock
@@ -70,6 +70,11 @@ def is_idle(gpus: Sequence[GpuUse], uses: Mapping[str, Use], told_at: float, now
     return True
 
 
+def devices_of(attempt: Attempt) -> frozenset[str]:
+    """The GPUs that an attempt holds."""
+    return frozenset(device for place in attempt.placements for device in place.devices)
+
+
 def kept_until(job: Job) -> float:
     """Until when its user keeps it; 0: not at all."""
     said = job.labels.get(KEEP, "")
@@ -128,8 +133,13 @@ class IdleWatch:
                 for job in [world.jobs.get(attempt.job)]
                 if attempt.state is AttemptState.RUNNING and job is not None and job.wish is Wish.RUN
             ]
+        quiet = {
+            gpu.reading.device.uuid
+            for gpu in self._monitor.gpus()
+            if gpu.reading.values.get("utilization_percent", IDLE_PERCENT) < IDLE_PERCENT
+        }
         for job, attempt in running:
-            if self._is_idle(attempt, now):
+            if self._is_idle(attempt, now, quiet):
                 known, kept = self._found.get(job.id), kept_until(job)
                 since = known.since if known is not None else now - self._rules.window_seconds
                 stops_at = self._stops_at(known, kept, now)
@@ -155,10 +165,12 @@ class IdleWatch:
             return known.stops_at
         return now + self._rules.stop_seconds
 
-    def _is_idle(self, attempt: Attempt, now: float) -> bool:
+    def _is_idle(self, attempt: Attempt, now: float, quiet: Set[str]) -> bool:
         window = self._rules.window_seconds
         if attempt.started_at is None or attempt.started_at > now - window:
             return False
+        if attempt.job not in self._found and not devices_of(attempt) <= quiet:
+            return False  # one that is busy now is looked at again in a minute
         gpus = list(self._gpus(attempt, now))
         if not is_idle(gpus, {}, 0.0, now, window):
             return False  # most are busy, and their logs need not be read

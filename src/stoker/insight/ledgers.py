@@ -41,7 +41,7 @@ LIVE_SECONDS = 30.0
 LEAST_CREDIT_SECONDS = 1.0
 
 _FIRST_LOOK_SECONDS = 30 * 86400.0
-_MOST_AT_ONCE = 500
+_MOST_AT_ONCE, _BREATH_SECONDS = 25, 1.0  # of many, such as at the first start: others want the processor, too
 _ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 _SCHEMA = """
@@ -124,18 +124,25 @@ class Ledgers:
             return dict(self._totals)
 
     def settle(self) -> int:
-        """Write down the ledgers of jobs that have ended; returns of how many."""
+        """Write down the ledgers of all jobs that have ended; returns of how many."""
         now = self._clock.now()
+        due = self._due(now)
+        for count, job in enumerate(due, 1):
+            if self._ended.is_set():
+                return count - 1
+            self._write(job)
+            if count % _MOST_AT_ONCE == 0 and self._thread.is_alive():
+                self._ended.wait(_BREATH_SECONDS)
+        self._settled_until = now - 6 * SETTLE_SECONDS
+        return len(due)
+
+    def _due(self, now: float) -> list[Job]:
+        """The jobs that have ended and have no ledger written down."""
         since = now - _FIRST_LOOK_SECONDS if self._settled_until is None else self._settled_until
         ended = self._store.ended(since, 100_000)
         with self._connected() as db:
             known = {job for (job,) in db.execute("SELECT job FROM ledgers WHERE ended_at >= ?", [since - 1.0])}
-        due = [job for job in ended if job.id not in known and (job.ended_at or now) <= now - SETTLE_SECONDS]
-        for job in due[:_MOST_AT_ONCE]:
-            self._write(job)
-        if len(due) <= _MOST_AT_ONCE:
-            self._settled_until = now - 6 * SETTLE_SECONDS
-        return min(len(due), _MOST_AT_ONCE)
+        return [job for job in ended if job.id not in known and (job.ended_at or now) <= now - SETTLE_SECONDS]
 
     def credit(self) -> None:
         """Give back to who has a share what jobs that live have lost by the site's fault, once for each second."""
@@ -158,8 +165,7 @@ class Ledgers:
         while not self._ended.wait(SETTLE_SECONDS):
             try:
                 self.credit()
-                while self.settle() == _MOST_AT_ONCE and not self._ended.is_set():
-                    pass
+                self.settle()
             except Exception:  # a full disk, a database that is away
                 _log.exception("ledgers cannot be written down now")
 
