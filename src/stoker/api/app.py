@@ -29,8 +29,9 @@ from .timing import Timed
 def make_app(services: Services, tokens: Tokens, hosts: frozenset[str], *, needs_token: bool = True) -> ASGIApp:
     """The application, to be served."""
     config = services.config
-    guarded = Guard(
-        Pools(StandingBy(routes(services), services.leads, services.refusal)),
+    served = Pools(StandingBy(routes(services), services.leads, services.refusal))
+    return Guard(
+        Timed(served, services.answer_seconds),
         tokens,
         hosts,
         Audit(config.home / "audit.log"),
@@ -38,7 +39,6 @@ def make_app(services: Services, tokens: Tokens, hosts: frozenset[str], *, needs
         Requests(config["requests_per_second"]),
         UnderWay(config["requests_at_once"]),
     )
-    return Timed(guarded, services.answer_seconds)
 
 
 def routes(services: Services) -> FastAPI:

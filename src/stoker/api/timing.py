@@ -1,4 +1,4 @@
-"""How long answers take: counted by dialect, method and class of status, for `/metrics`."""
+"""How long answers take to those who are let in: counted by dialect, method and class of status, for `/metrics`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Timed:
 
 
 def _dialect(scope: Scope) -> str:
-    """Of the route that has answered; `none`: it came to no route, such as without a token."""
+    """Of the route that has answered; `none`: there is none."""
     endpoint = scope.get("endpoint")
     module = getattr(endpoint, "__module__", "")
     _, found, rest = module.partition(".dialects.")
