@@ -60,6 +60,8 @@ def check(database: Database, home: Path, journals: Path, witness: Path, hits: M
         if len(found.lost) > before:
             found.lost[-1] += last_words(home / "logs" / PROJECT / f"{job}.jsonl")
     for path in sorted((home / "logs" / PROJECT).glob("*.jsonl")):
+        if "." in path.stem:
+            continue  # what is told beside the output, of which the lines are counted with it
         check_lines(path, known.get(path.stem), states.get(path.stem), found)
     for path in (home / "server.log", *home.glob("runs/*/*/*/supervisor.err")):
         text = path.read_text(errors="replace")
@@ -133,8 +135,12 @@ def check_job(
 
 
 def check_lines(path: Path, known: Known | None, state: str | None, found: Findings) -> None:
-    """Every line of a replica once, in order, none missing between; of a job that succeeded, all."""
+    """Every line of a replica once, in order, none missing between; of a job that succeeded, all.
+
+    Lines that are told beside the output (what its processes use) lie in files of their own, and are counted with it.
+    """
     numbers: dict[tuple[str, str], int] = {}
+    aside = _aside(path)
     printed: dict[str, int] = {}  # of the chief: attempt and restart → the next line
     last = ""
     for raw in path.read_bytes().splitlines():
@@ -143,6 +149,8 @@ def check_lines(path: Path, known: Known | None, state: str | None, found: Findi
         except ValueError:
             continue  # cut off by a crash, and shipped again after
         key = line["a"], line["r"]
+        while numbers.get(key, 0) + 1 in aside.get(key, ()):
+            numbers[key] = numbers.get(key, 0) + 1
         if line["n"] != numbers.get(key, 0) + 1:
             found.lines.append(f"{key[0]}/{key[1]}: line {line['n']} comes after {numbers.get(key, 0)}")
         numbers[key] = line["n"]
@@ -154,6 +162,19 @@ def check_lines(path: Path, known: Known | None, state: str | None, found: Findi
             printed[last] = int(n) + 1
     if known is not None and state == "SUCCEEDED" and printed.get(last) != known.asked["lines"]:
         found.lines.append(f"{path.stem}: {printed.get(last)} lines of {known.asked['lines']}")
+
+
+def _aside(path: Path) -> dict[tuple[str, str], set[int]]:
+    """The numbers of the lines that replicas of a job have told beside its output."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for beside in path.parent.glob(f"{path.stem}.*.jsonl"):
+        for raw in beside.read_bytes().splitlines():
+            try:
+                line = json.loads(raw)
+            except ValueError:
+                continue
+            found.setdefault((line["a"], line["r"]), set()).add(line["n"])
+    return found
 
 
 def _check_database(database: Database, found: Findings) -> None:

@@ -27,7 +27,7 @@ LINES = ["line 1 0 0", "line 1 0 1"]
 
 def findings(
     tmp_path: Path, *, sql: str = "", journal: tuple[object, ...] = (), run: str = RUN, lines: list[str] = LINES,
-    log: str = "", numbers: tuple[int, ...] = (1, 2),
+    log: str = "", numbers: tuple[int, ...] = (1, 2), aside: tuple[int, ...] = (),
 ) -> Findings:  # fmt: skip
     """Of a round of one job, which is right but for what is given."""
     home, journals, witness = (tmp_path / name for name in ("home", "journals", "witness"))
@@ -42,6 +42,8 @@ def findings(
         for n, text in zip(numbers, lines, strict=True)
     ]
     (home / "logs/chaos/a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = [{"a": "chaos/a.1", "r": "chief-0", "n": n, "s": "usage", "m": "{}"} for n in aside]
+    (home / "logs/chaos/a.usage.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
     (home / "server.log").write_text(log)
     return check(Sqlite(home), home, journals, witness, hits={})
 
@@ -82,6 +84,11 @@ def test_a_cancel_that_was_asked_for_may_come(tmp_path: Path) -> None:
 )
 def test_a_second_run_one_beside_another_and_one_that_nobody_ordered_are_twice(tmp_path: Path, run: str) -> None:
     assert len(findings(tmp_path, run=run).twice) == 1
+
+
+def test_what_is_told_beside_the_output_is_counted_with_it(tmp_path: Path) -> None:
+    assert not findings(tmp_path / "all", numbers=(2, 5), aside=(1, 3, 4, 6)).lines
+    assert findings(tmp_path / "missing", numbers=(2, 5), aside=(1, 4)).lines
 
 
 @pytest.mark.parametrize(
