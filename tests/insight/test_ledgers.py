@@ -61,6 +61,7 @@ def test_it_is_worked_out_while_it_lives_and_stands_when_it_has_ended(house: Hou
     assert seconds[Phase.PRODUCTIVE] == seconds[Phase.INPUT] == pytest.approx(2.5)
     assert ledgers.settle() == 0, "it has not ended"
     ends(house, "j")
+    assert ledgers.of(house.job()).is_final, "though the living one was worked out a moment ago"
     house.clock.advance(SETTLE_SECONDS + LIVE_SECONDS)
     before = ledgers.of(house.job())
     assert ledgers.settle() == 1 and ledgers.settle() == 0

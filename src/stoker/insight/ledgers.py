@@ -81,7 +81,7 @@ class Ledgers:
         self._live = live
         self._clock = clock
         self._settled_until: float | None = None
-        self._living: dict[str, tuple[float, Ledger]] = {}
+        self._living: dict[str, tuple[float, int, Ledger]] = {}  # when it was worked out, of which revision
         self._totals: dict[tuple[str, str, Phase], float] | None = None
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -201,12 +201,12 @@ class Ledgers:
         now = self._clock.now()
         with self._lock:
             found = self._living.get(job.id)
-        if found is not None and found[0] <= now < found[0] + LIVE_SECONDS:
-            return found[1]
+        if found is not None and found[0] <= now < found[0] + LIVE_SECONDS and found[1] == job.revision:
+            return found[2]
         made = self._make(job)
         with self._lock:
             self._living = {name: known for name, known in self._living.items() if now < known[0] + LIVE_SECONDS}
-            self._living[job.id] = now, made
+            self._living[job.id] = now, job.revision, made
         return made
 
     def _make(self, job: Job) -> Ledger:
