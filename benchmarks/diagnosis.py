@@ -76,7 +76,7 @@ def measure(runs: int) -> Iterator[Row]:
     yield Row(
         what=f"{of}: of what was wrong, so much was found (at least 90)", unit="%", samples=[100 * x for x in recall]
     )
-    yield Row(what=f"{of}: findings where nothing is wrong", unit="", samples=healthy, budget=0.0)
+    yield Row(what=f"{of}: findings where nothing is wrong", unit="jobs", samples=healthy, budget=0.0)
 
 
 def _first(client: Client, one: Labelled, number: int) -> str:
